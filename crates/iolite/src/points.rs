@@ -3,10 +3,12 @@
 //! Complete points are kept in a directory, so that the same command resumes after any interruption.
 
 pub mod directory;
+pub mod foresight;
 mod runner;
 
 use directory::Directory;
 use iolite_options::JobOptions;
+use iolite_report::clock;
 use iolite_sweep::Figures;
 pub use runner::Start;
 use runner::{End, Runner};
@@ -77,12 +79,16 @@ pub fn perform(program: &str, points: &mut dyn Points, directory: &Directory) ->
         let (report, doubt) = match runner.perform(&start, &directory.growing(&name)?)? {
             End::Interrupted => {
                 directory.give_up(&name);
-                let what = format!(
-                    "interrupted with {} of {count} {} left; the same command continues in {}",
-                    (position..count).filter(|position| !directory.has(&points.report(*position))).count(),
-                    points.several(),
-                    directory.path.display()
-                );
+                let left = (0..count).filter(|position| !directory.has(&points.report(*position))).count();
+                let what = if left == count {
+                    "interrupted before there was any result; nothing is kept".to_owned()
+                } else {
+                    format!(
+                        "interrupted with {left} of {count} {} left; the same command continues in {}",
+                        points.several(),
+                        directory.path.display()
+                    )
+                };
                 tell(program, points, &what);
                 return Ok(Course::Interrupted);
             }
@@ -119,6 +125,17 @@ pub fn perform(program: &str, points: &mut dyn Points, directory: &Directory) ->
     Ok(Course::Through)
 }
 
+/// Removes the directory if no point has a report: there is nothing to continue, and nothing to keep. Returns whether it
+/// did.
+pub fn remove_without_results(points: &dyn Points, directory: &Directory) -> bool {
+    let names = || (0..points.count()).map(|position| points.report(position));
+    let is_empty = !names().any(|name| directory.has(&name));
+    if is_empty {
+        directory.remove(names());
+    }
+    is_empty
+}
+
 /// Prints a message about the series on standard error.
 pub fn tell(program: &str, points: &dyn Points, what: &str) {
     crate::complain(program, &format_args!("{}: {what}", points.whole()));
@@ -138,7 +155,11 @@ pub fn announce(program: &str, points: &dyn Points, directory: &Directory, more:
     } else {
         String::new()
     };
-    let known = if there > 0 { format!(" ({there} of them exist already)") } else { String::new() };
+    let since = directory.begun_before.map(|begun| format!(", since {}", clock::minute(begun)));
+    let known = match there {
+        0 => String::new(),
+        there => format!(" ({there} of them exist already{})", since.unwrap_or_default()),
+    };
     let (count, several, place) = (points.count(), points.several(), directory.path.display());
     tell(program, points, &format!("{count} {several}{more}{known}{time}; results go to {place}"));
 }

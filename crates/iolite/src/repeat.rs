@@ -6,7 +6,7 @@
 mod cases;
 mod spread;
 
-use crate::points::directory::Directory;
+use crate::points::directory::{Directory, Place};
 use crate::points::{self, Course, Points, Start};
 use crate::subcommands::compare::Answer;
 use crate::{INTERRUPTED, complain, console, told};
@@ -42,16 +42,20 @@ fn perform(name: Name, repeated: &Repeated) -> Result<u8, Vec<String>> {
         return Ok(cases.into_iter().map(|case| case.check(name)).max().unwrap_or(0));
     }
     let cases = cases::kept(name, repeated, cases)?;
-    let place = repeated.run.output.clone().unwrap_or_else(|| usual_place(&cases));
-    let directory = Directory::open(&place, "series of repeats", described(repeated, &cases), |plan| {
+    let place = match &repeated.run.output {
+        Some(path) => Place::Named(path.clone()),
+        None => Place::Usual(usual_place(&cases)),
+    };
+    let fill = |plan: &mut Value| {
         let seed =
             iolite_os::process::secret::<4>().map_err(|error| format!("no seed can be had: {error}"))?;
         if plan["seed"].is_null() {
             plan["seed"] = u32::from_ne_bytes(seed).into();
         }
         Ok(())
-    })
-    .map_err(one)?;
+    };
+    let mut directory =
+        Directory::open(place, "series of repeats", described(repeated, &cases), &fill).map_err(one)?;
     let seed = directory.plan["seed"].as_u64().unwrap_or(0);
     let mut repeats = Repeats {
         name,
@@ -60,7 +64,7 @@ fn perform(name: Name, repeated: &Repeated) -> Result<u8, Vec<String>> {
         cases,
         repeated,
         warned: BTreeSet::new(),
-        place: place.clone(),
+        place: directory.path.clone(),
         has_failed: false,
         is_kept: true,
     };
@@ -68,7 +72,9 @@ fn perform(name: Name, repeated: &Repeated) -> Result<u8, Vec<String>> {
     let more = format!(" of {} job files, in random order (seed {seed})", repeats.cases.len());
     points::announce(name.word(), &repeats, &directory, if several { &more } else { "" });
     repeats.warn_of_other_names();
-    let course = points::perform(name.word(), &mut repeats, &directory).map_err(one)?;
+    let course = points::perform(name.word(), &mut repeats, &directory);
+    points::remove_without_results(&repeats, &directory);
+    let course = course.map_err(one)?;
     if course == Course::Interrupted {
         return Ok(INTERRUPTED);
     }
@@ -80,6 +86,9 @@ fn perform(name: Name, repeated: &Repeated) -> Result<u8, Vec<String>> {
         directory.remove(names);
     } else {
         directory.write("result.json", &json).map_err(one)?;
+        if !is_missing {
+            directory.finish().map_err(one)?;
+        }
     }
     let is_readable = !repeats.has_format(OutputFormat::Json) && !repeats.has_format(OutputFormat::JsonPlus);
     let is_readable = is_readable || repeats.has_format(OutputFormat::Normal);
@@ -103,7 +112,7 @@ fn described(repeated: &Repeated, cases: &[Case]) -> Value {
         .iter()
         .map(|case| json!({ "file": case.shown, "jobs": format!("{:032x}", case.fingerprint) }))
         .collect();
-    json!({ "format": 1, "repeat": repeated.repeat.times, "files": files, "seed": repeated.repeat.seed })
+    json!({ "format": 2, "repeat": repeated.repeat.times, "files": files, "seed": repeated.repeat.seed })
 }
 
 /// All runs.

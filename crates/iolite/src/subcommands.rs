@@ -22,7 +22,7 @@ mod verify_state;
 mod web;
 mod zipf;
 
-use iolite_options::commands::{Asked, Command};
+use iolite_options::commands::{Asked, Command, HELP};
 use iolite_options::completion;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -31,7 +31,7 @@ use std::process::ExitCode;
 /// Runs a subcommand with the words behind its name.
 pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
     let answer = command.read(words).and_then(|asked| {
-        if asked.value('h').is_some() {
+        if asked.has(HELP) {
             return Ok((command.usage(), 0));
         }
         let text = match command.name {

@@ -5,10 +5,13 @@
 //! A job file called `dedupe` is run, and the subcommand can be called from another directory. Other files of that
 //! name (a trace called `trace`, say) do not count. Nothing else about the command line changes.
 //!
-//! A subcommand that replaces a program of fio has that program's options, letters with the same meanings: `-b 4096`,
-//! `-b4096`. The options of other subcommands have words as well: `--policy=fsynced`. Parsing, help, manual and
-//! completion are derived from the table [`ALL`].
+//! An option is a word, `--policy=fsynced`, and has the same meaning in all subcommands that have it. A few have a
+//! letter as well: that of the option of runs with the same name (`-o`, `--output`). A subcommand that replaces a program
+//! of fio has the letters of that program with their meanings there, `-b 4096`, `-b4096`, because scripts call it with
+//! them; these are the only letters that mean different things. Parsing, help, manual and completion are derived from the table [`ALL`].
 
+use crate::definition::Definition;
+use crate::{registry, run_options, spelling};
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::io::Read;
@@ -21,8 +24,10 @@ pub struct Command {
     pub name: &'static str,
     /// The words after its options; empty = none.
     pub operand: &'static str,
-    /// The words that may follow, if there is a choice.
+    /// The words of which the first operand is one, if there is a choice.
     pub choices: &'static [&'static str],
+    /// Files may be operands behind such a word.
+    pub files: bool,
     /// One line of help.
     pub help: &'static str,
     /// More about it, for the manual.
@@ -34,24 +39,35 @@ pub struct Command {
 /// An option of a subcommand.
 #[derive(Debug)]
 pub struct CommandOption {
-    /// The letter.
-    pub letter: char,
-    /// The same as a word, for `--word`; empty if it has none.
+    /// Its name, for `--word`.
     pub word: &'static str,
+    /// Its letter in the program of fio that the subcommand replaces.
+    fio: Option<char>,
     /// The name of its value; empty if it takes none.
     pub value: &'static str,
     /// Its help text.
     pub help: &'static str,
     /// The values that it accepts; empty if they are more than a few words.
     pub choices: &'static [&'static str],
+    /// The subcommand itself refuses other values.
+    checks_values: bool,
 }
 
-const fn letter(letter: char, value: &'static str, help: &'static str) -> CommandOption {
-    CommandOption { letter, word: "", value, help, choices: &[] }
+/// The option that all subcommands have.
+pub const HELP: &str = "help";
+
+const fn word(word: &'static str, value: &'static str, help: &'static str) -> CommandOption {
+    CommandOption { word, fio: None, value, help, choices: &[], checks_values: false }
 }
 
-const fn word(letter: char, word: &'static str, value: &'static str, help: &'static str) -> CommandOption {
-    CommandOption { letter, word, value, help, choices: &[] }
+/// An option that a program of fio has by this letter.
+const fn fio(letter: char, word: &'static str, value: &'static str, help: &'static str) -> CommandOption {
+    CommandOption { word, fio: Some(letter), value, help, choices: &[], checks_values: false }
+}
+
+/// An option of a program of fio that is switched on and off.
+const fn switch(letter: char, word: &'static str, help: &'static str) -> CommandOption {
+    fio(letter, word, "0|1", help).one_of(&["0", "1"])
 }
 
 impl CommandOption {
@@ -60,10 +76,30 @@ impl CommandOption {
         self
     }
 
-    /// Its spellings: `-j`, and `--json` if it has a word.
+    const fn checked_by_command(mut self) -> Self {
+        self.checks_values = true;
+        self
+    }
+
+    /// Its letter.
+    pub fn letter(&self) -> Option<char> {
+        let of_runs = || run_options::ALL.iter().find(|option| option.name == self.word);
+        self.fio.or_else(|| of_runs().map(|option| option.short))
+    }
+
+    /// Takes a value, if it is one that the option accepts. `given`: the option with its value, as the user gave it.
+    fn with(&self, given: &str, value: String) -> Result<(&'static str, String), String> {
+        if self.checks_values || self.choices.is_empty() || self.choices.contains(&value.as_str()) {
+            return Ok((self.word, value));
+        }
+        let meant = did_you_mean(&value, self.choices);
+        Err(format!("{given}: not one of {}{meant}", self.choices.join(", ")))
+    }
+
+    /// Its spellings: `-j` if it has a letter, and `--json`.
     pub fn spellings(&self) -> impl Iterator<Item = String> {
-        let word = (!self.word.is_empty()).then(|| format!("--{}", self.word));
-        std::iter::once(format!("-{}", self.letter)).chain(word)
+        let letter = self.letter().map(|letter| format!("-{letter}"));
+        letter.into_iter().chain(std::iter::once(format!("--{}", self.word)))
     }
 }
 
@@ -76,6 +112,7 @@ pub static ALL: &[Command] = &[
         name: "compare",
         operand: "base new...",
         choices: &[],
+        files: true,
         help: "Compares stored results: the differences, and how certain they are",
         details: "Each word is a side: a directory of results (its *.json), one result, or several with commas between \
                   them; base/*.json vs new/*.json works as well; and runs of the store: run:12,14-18, or label:NAME, \
@@ -91,33 +128,31 @@ pub static ALL: &[Command] = &[
                   comparable, unless --allow names the difference. docs/comparing.md describes the method.",
         options: &[
             word(
-                'f',
                 "output-format",
                 "table|json|csv|html",
                 "How to answer (default: table); html is a page with curves",
             )
             .one_of(&["table", "json", "csv", "html"]),
             word(
-                'l',
                 "fail-if",
                 "limit",
                 "Exit with 1 if a change is beyond this, such as 'read.iops < -5%'; may be repeated",
             ),
-            word('i', "fail-inconclusive", "", "Exit with 1, not 3, if a limit cannot be decided"),
+            word("fail-inconclusive", "", "Exit with 1, not 3, if a limit cannot be decided"),
             word(
-                'a',
                 "allow",
                 "list",
                 "Options that may differ between the sides: bs, iodepth, ioengine, device, ...",
             ),
-            word('o', "output", "file", "Write the answer to this file (default: standard output)"),
-            word('s', "store", "file", "The store of run: and label: (default: that of the user)"),
+            word("output", "file", "Write the answer to this file (default: standard output)"),
+            word("store", "file", "The store of run: and label: (default: that of the user)"),
         ],
     },
     Command {
         name: "completion",
         operand: "shell",
         choices: &["bash", "zsh", "fish"],
+        files: false,
         help: "Prints the completion script for a shell",
         details: "For bash, put it into ~/.local/share/bash-completion/completions/iolite; for zsh, into a file \
                   _iolite in a directory of $fpath; for fish, into ~/.config/fish/completions/iolite.fish.",
@@ -127,26 +162,36 @@ pub static ALL: &[Command] = &[
         name: "dedupe",
         operand: "file",
         choices: &[],
+        files: true,
         help: "How much of a file occurs more than once, and how it compresses",
         details: "Answers as fio-dedupe does, exactly as long as its table has room: it keeps about 40 bytes for each \
                   distinct block, of at most seven million. Beyond that it continues with a half, a quarter, … of the \
                   blocks, chosen by their content, and says that the numbers are estimates; they are within about a \
                   tenth of a percent. An incomplete block at the end is left out.",
         options: &[
-            letter('b', "bytes", "Size of a block (default 4096)"),
-            letter('t', "number", "Threads (default: one per processor)"),
-            letter('d', "0|1", "List blocks that occur more than once, and their places"),
-            letter('o', "0|1", "Read around the page cache (O_DIRECT)"),
-            letter('c', "0|1", "Compare blocks with the same hash byte by byte"),
-            letter('B', "0|1", "Use little memory: a table of a hundred thousand blocks (default 0)"),
-            letter('p', "0|1", "Show progress on standard error (default: if it is a terminal)"),
-            letter('C', "0|1", "Compress each distinct block and show by how much it shrinks (default 0)"),
+            fio('b', "block-size", "bytes", "Size of a block (default 4096)"),
+            fio('t', "threads", "number", "Threads (default: one per processor)"),
+            switch('d', "duplicates", "List blocks that occur more than once, and their places"),
+            switch('o', "direct", "Read around the page cache (O_DIRECT)"),
+            switch('c', "collisions", "Compare blocks with the same hash byte by byte"),
+            switch(
+                'B',
+                "little-memory",
+                "Use little memory: a table of a hundred thousand blocks (default 0)",
+            ),
+            switch('p', "progress", "Show progress on standard error (default: if it is a terminal)"),
+            switch(
+                'C',
+                "compress",
+                "Compress each distinct block and show by how much it shrinks (default 0)",
+            ),
         ],
     },
     Command {
         name: "device",
         operand: "device",
         choices: &[],
+        files: true,
         help: "Describes a device and its features, with jobs that try them",
         details: "Describes a block device, a character device that holds data (/dev/ng0n1, /dev/sg0), or the device \
                   below a file: model, firmware, serial number, capacity, LBA formats with metadata and protection \
@@ -157,15 +202,16 @@ pub static ALL: &[Command] = &[
                   prints only the job file, in which jobs that change data are commented out. docs/device.md describes \
                   the facts.",
         options: &[
-            word('f', "output-format", "table|json|jobs", "How to answer (default: table)")
+            word("output-format", "table|json|jobs", "How to answer (default: table)")
                 .one_of(&["table", "json", "jobs"]),
-            word('j', "json", "", "Answer in JSON, as --output-format=json"),
+            word("json", "", "Answer in JSON, as --output-format=json"),
         ],
     },
     Command {
         name: "keys",
         operand: "new|show|renew|revoke...",
-        choices: &[],
+        choices: &["new", "show", "renew", "revoke"],
+        files: true,
         help: "Keys by which machines of --client and --server authenticate each other",
         details: "new [DIR] makes a set of keys in a directory (default: $XDG_CONFIG_HOME/iolite, else \
                   ~/.config/iolite): coordinator.keys for the machine that calls --client; agents.keys, to be copied \
@@ -177,40 +223,37 @@ pub static ALL: &[Command] = &[
                   agents mean the current ones, others are named by their ids; replacements are made. After renew and \
                   revoke, copy the files again: an end refuses revoked keys once it has its new file, and a server \
                   reads its file for every connection.",
-        options: &[word('d', "days", "number", "How long new keys are valid, 1 to 3650 days (default: 365)")],
+        options: &[word("days", "number", "How long new keys are valid, 1 to 3650 days (default: 365)")],
     },
     Command {
         name: "log2csv",
         operand: "file",
         choices: &[],
+        files: true,
         help: "Latencies as comma-separated values, from json+ reports and histogram logs",
         details: "A report made with --output-format=json+ becomes a table of its bins: how many I/Os of each job and \
-                  direction had each latency, and the share of all that had at most that. With -o there is a file for \
+                  direction had each latency, and the share of all that had at most that. With --output there is a file for \
                   each job, with the columns of fio_jsonplus_clat2csv. Histogram logs (write_hist_log), compressed or \
                   not, become a table with a row for each window and direction: the number of I/Os, their least and \
                   largest latency, and percentiles. Logs of several workers are added together.",
         options: &[
+            word("percentiles", "list", "Percentiles of histogram logs (default 50,90,95,99,99.9,99.99)"),
             word(
-                'p',
-                "percentiles",
-                "list",
-                "Percentiles of histogram logs (default 50,90,95,99,99.9,99.99)",
-            ),
-            word(
-                't',
                 "together",
                 "ms",
                 "Combine windows to this many milliseconds (default: none; for several logs, 1000)",
             ),
-            word('a', "all", "", "Add all directions together"),
-            word('u', "unit", "ns|us|ms", "Unit of the latencies of histogram logs (default ns)"),
-            word('o', "output", "file.csv", "Write a report's tables to file_job0.csv, file_job1.csv, ..."),
+            word("all", "", "Add all directions together"),
+            word("unit", "ns|us|ms", "Unit of the latencies of histogram logs (default ns)")
+                .one_of(&["ns", "us", "ms"]),
+            word("output", "file.csv", "Write a report's tables to file_job0.csv, file_job1.csv, ..."),
         ],
     },
     Command {
         name: "report",
         operand: "result.json",
         choices: &[],
+        files: true,
         help: "Makes a page with text, figures and pictures of a stored result",
         details: "Reads a report in JSON (--output-format=json or json+), of iolite or of fio 3, and makes one \
                   self-contained HTML file of it. The distribution of latency needs the histograms of json+, and \
@@ -220,20 +263,20 @@ pub static ALL: &[Command] = &[
                   iolite or of fio, instead of its samples: PREFIX is the value of the option, DIRECTORY stands for \
                   all logs that the result names. docs/results.md describes the page.",
         options: &[
-            word('o', "output", "page.html", "Write the page to this file (default: standard output)"),
+            word("output", "page.html", "Write the page to this file (default: standard output)"),
             word(
-                'l',
                 "logs",
                 "prefix",
                 "Draw the logs PREFIX_*.log, a LOG or those in a DIRECTORY; several with commas, or repeated",
             ),
-            word('s', "store", "file", "The store of run: and label: (default: that of the user)"),
+            word("store", "file", "The store of run: and label: (default: that of the user)"),
         ],
     },
     Command {
         name: "runs",
         operand: "list|show|label|remove|export|import|limits|check",
         choices: &["list", "show", "label", "remove", "export", "import", "limits", "check"],
+        files: true,
         help: "The store of runs that were kept with --save",
         details: "list (the default) has a line for each run; show shows one run as text, or as a page \
                   (--output=page.html). label RUN LABEL names a run; remove, export and import take runs out or in: \
@@ -243,83 +286,77 @@ pub static ALL: &[Command] = &[
                   oldest runs are dropped, those without a label first, with a message. check checks whether the store \
                   is intact. docs/results.md has the details.",
         options: &[
-            word('s', "store", "file", "The store (default: iolite/runs.db in the user's data directory)"),
+            word("store", "file", "The store (default: iolite/runs.db in the user's data directory)"),
             word(
-                'l',
                 "label",
                 "pattern",
                 "Only runs with such a label; for import: the label of the imported runs",
             ),
-            word('H', "host", "pattern", "Only runs on such a machine"),
-            word('j', "job", "pattern", "Only runs with a job of such a name"),
+            word("host", "pattern", "Only runs on such a machine"),
+            word("job", "pattern", "Only runs with a job of such a name"),
             word(
-                't',
                 "status",
                 "ended|interrupted|failed|unknown",
                 "Only runs that ended so (unknown: fio's, and those of older versions)",
             )
             .one_of(&["ended", "interrupted", "failed", "unknown"]),
-            word('a', "since", "time", "Only runs that began then or later"),
-            word('b', "before", "time", "Only runs that began earlier"),
-            word('n', "last", "number", "Only the newest, this many"),
-            word(
-                'f',
-                "output-format",
-                "table|json|html",
-                "How to answer (default: table; html: a run as a page)",
-            )
-            .one_of(&["table", "json", "html"]),
-            word('o', "output", "file", "Write the output to this file; for several runs, a directory"),
-            word('q', "quota", "bytes", "limits: the most bytes of all reports together (default 1g)"),
-            word('m', "most", "number", "limits: the most runs (default 10000)"),
-            word('d', "days", "number", "limits: the most days that runs are kept (default 0: unlimited)"),
-            word('x', "drop", "", "limits: drop the runs that are beyond new limits"),
+            word("since", "time", "Only runs that began then or later"),
+            word("before", "time", "Only runs that began earlier"),
+            word("last", "number", "Only the newest, this many"),
+            word("output-format", "table|json|html", "How to answer (default: table; html: a run as a page)")
+                .one_of(&["table", "json", "html"]),
+            word("output", "file", "Write the output to this file; for several runs, a directory"),
+            word("quota", "bytes", "limits: the most bytes of all reports together (default 1g)"),
+            word("most", "number", "limits: the most runs (default 10000)"),
+            word("days", "number", "limits: the most days that runs are kept (default 0: unlimited)"),
+            word("drop", "", "limits: drop the runs that are beyond new limits"),
         ],
     },
     Command {
         name: SWEEP,
         operand: "job.fio",
         choices: &[],
+        files: true,
         help: "Runs a job with many values of some options, and shows where it saturates",
-        details: "Any job option with values makes an axis: --iodepth=1..256x2 (doubled each time), --numjobs=1..8+1 \
+        details: "Any job option with several values makes an axis: --iodepth=1..256x2 (doubled each time), --numjobs=1..8+1 \
                   (one more each time), --bs=4k,64k (a list; a comma within a value is \\,). All combinations are run, \
-                  each as a separate run; the values override those of each job of the file. Reports go to a \
-                  directory; after an interrupt, the same command continues there. At the end there is a table, and in \
-                  the directory the page result.html, result.json and result.csv: IOPS and latency over the depth with \
-                  the knee, the Universal Scalability Law, and a map of two options. Presets bring their own jobs, 30 \
-                  s each on a file of 1 GiB in the current directory that is removed at the end: oltp, log, vm-boot, \
-                  streaming, backup, storage; --size, --runtime, --directory and others change that. --preset=storage \
+                  each as a separate run; the values override those of each job. The jobs are those of a job file, or of \
+                  the command line: --iodepth=1,4 --name=a --filename=f --size=1g. Reports go to a directory; after an \
+                  interrupt, the same command continues there, and when all points are done, it begins anew in another \
+                  one. At the end there is a table, and in the directory the page result.html, result.json and \
+                  result.csv: IOPS and latency over the depth with the knee, the Universal Scalability Law, and a map \
+                  of two options. Presets bring their own jobs, 30 s each on a file of 1 GiB in the current directory \
+                  that is removed at the end; --size, --runtime, --directory and others change that. --preset=storage \
                   --directory=/a,/b compares the targets, and so does --target='disk: directory=/a' --target='nfs: \
                   ioengine=nfs nfs_url=nfs://server/export filename=f'. docs/sweeps.md has the details.",
         options: &[
             word(
-                'o',
                 "output",
                 "directory",
                 "Where reports and results go (default: the job file's name, with .sweep)",
             ),
-            word('f', "output-format", "table|json|csv", "How to answer (default: table)")
+            word("output-format", "table|json|csv", "How to answer (default: table)")
                 .one_of(&["table", "json", "csv"]),
+            word("one-at-a-time", "", "Vary each option alone, while the others have their first values"),
             word(
-                '1',
-                "one-at-a-time",
-                "",
-                "Vary each option alone, while the others have their first values",
-            ),
-            word(
-                't',
                 "target",
                 "name: options",
                 "A target that differs in several options from the others; may be repeated",
             ),
-            word('p', "preset", "name", "Run these jobs: oltp, log, vm-boot, streaming, backup, storage")
-                .one_of(&["oltp", "log", "vm-boot", "streaming", "backup", "storage"]),
+            word(
+                "preset",
+                "name",
+                "Run these jobs: oltp, log, vm-boot, streaming, backup, storage; list describes them",
+            )
+            .one_of(&["oltp", "log", "vm-boot", "streaming", "backup", "storage", "list"])
+            .checked_by_command(),
         ],
     },
     Command {
         name: "trace",
         operand: "file",
         choices: &[],
+        files: true,
         help: "Describes a trace: mix, sizes, order, hot ranges, pace, depth",
         details: "Reads a text log (write_iolog) or a binary trace of blktrace, in memory that does not grow with it. \
                   A damaged trace is an error that names the line or record. - is standard input. An I/O is sequential \
@@ -327,23 +364,24 @@ pub static ALL: &[Command] = &[
                   device, which only block traces contain. A job file made with --to-job has the mix, sizes, order, \
                   hot tenths, mean rate and depth of the trace; to repeat a trace exactly, use read_iolog.",
         options: &[
-            word('j', "json", "", "Answer in JSON"),
-            word('t', "to-job", "", "Print a job file that imitates the trace"),
-            word('l', "to-log", "2|3", "Print the trace as a text log of this version"),
+            word("json", "", "Answer in JSON"),
+            word("to-job", "", "Print a job file that imitates the trace"),
+            word("to-log", "2|3", "Print the trace as a text log of this version").one_of(&["2", "3"]),
         ],
     },
     Command {
         name: "verify-state",
         operand: "file",
         choices: &[],
+        files: true,
         help: "Shows the writes of an interrupted job, and those that a check demands",
         details: "Reads the state file that a job with verify_state_save leaves when it is interrupted or killed: how \
                   many writes were issued and acknowledged, which were in flight, and for each file how many of them a \
                   later run with verify_state_load demands, under either verify_policy. A damaged file is an error.",
         options: &[
-            word('j', "json", "", "Answer in JSON"),
-            word('l', "list", "", "List each demanded write, with the numbers that are accepted"),
-            word('p', "policy", "completed|fsynced", "The verify_policy to apply (default: completed)")
+            word("json", "", "Answer in JSON"),
+            word("list", "", "List each demanded write, with the numbers that are accepted"),
+            word("policy", "completed|fsynced", "The verify_policy to apply (default: completed)")
                 .one_of(&["completed", "fsynced"]),
         ],
     },
@@ -351,6 +389,7 @@ pub static ALL: &[Command] = &[
         name: "web",
         operand: "directory",
         choices: &[],
+        files: true,
         help: "Stored results in a browser: a list, the page of each, comparisons",
         details: "Serves the runs of the store (--save keeps them), or the results in JSON in a directory (its \
                   *.json), of iolite or of fio 3, until it is ended. The address is printed on standard error, with a \
@@ -360,17 +399,15 @@ pub static ALL: &[Command] = &[
                   the store. Without that option, nothing can be changed from there. Other machines are served only \
                   with --tls. docs/results.md describes the security.",
         options: &[
-            word('l', "listen", "address:port", "The address to listen on (default: 127.0.0.1 and any port)"),
+            word("listen", "address:port", "The address to listen on (default: 127.0.0.1 and any port)"),
             word(
-                't',
                 "tls",
                 "files",
                 "Encrypt the pages, as required for other machines: certificate,key (in PEM), or new (a key is made)",
             ),
-            word('s', "store", "file", "The store (default: that of the user)"),
-            word('r', "allow-run", "", "Allow writing and starting jobs there (only with --serve-only)"),
+            word("store", "file", "The store (default: that of the user)"),
+            word("allow-run", "", "Allow writing and starting jobs there (only with --serve-only)"),
             word(
-                'o',
                 "serve-only",
                 "paths",
                 "Files and directories that those jobs may use, with commas; may be given several times",
@@ -381,22 +418,23 @@ pub static ALL: &[Command] = &[
         name: "zipf",
         operand: "",
         choices: &[],
+        files: false,
         help: "Shows which share of the accesses a random_distribution gives to which blocks",
         details: "Draws as many accesses as there are blocks, counts them, and shows the blocks that were hit in \
                   rows from the most to the least popular, as fio-genzipf does. Needs 4 bytes of memory per block.",
         options: &[
-            letter('t', "law", "zipf (default), pareto or normal").one_of(&["zipf", "pareto", "normal"]),
-            letter(
+            fio('t', "law", "name", "zipf (default), pareto or normal").one_of(&["zipf", "pareto", "normal"]),
+            fio(
                 'i',
+                "parameter",
                 "number",
                 "Its parameter: zipf's theta (default 1.2), pareto's power (0.3), or normal's deviation in percent (0)",
             ),
-            letter('b', "bytes", "Size of a block (default 4096)"),
-            letter('g', "gigabytes", "Size of the data in GiB (default 500)"),
-            letter('o', "number", "Rows to show (default 20)"),
-            letter('p', "percent", "Also show how much data gets this share of the hits"),
-            letter('c', "", "Print rank and count of each block that was hit, separated by commas"),
-            letter('h', "", "Print this page"),
+            fio('b', "block-size", "bytes", "Size of a block (default 4096)"),
+            fio('g', "size", "gigabytes", "Size of the data in GiB (default 500)"),
+            fio('o', "rows", "number", "Rows to show (default 20)"),
+            fio('p', "hits", "percent", "Also show how much data gets this share of the hits"),
+            fio('c', "csv", "", "Print rank and count of each block that was hit, separated by commas"),
         ],
     },
 ];
@@ -404,8 +442,8 @@ pub static ALL: &[Command] = &[
 /// The options and operands that a subcommand was given.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// Letters and their values (empty for options that take none), in order.
-    pub options: Vec<(char, String)>,
+    /// The words of options and their values (empty for options that take none), in order.
+    pub options: Vec<(&'static str, String)>,
     /// Job options and their values, of a subcommand that takes them.
     pub job_options: Vec<(String, String)>,
     /// The words after the options.
@@ -413,37 +451,34 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// The last value given for a letter.
-    pub fn value(&self, letter: char) -> Option<&str> {
-        self.options.iter().rev().find(|(given, _)| *given == letter).map(|(_, value)| value.as_str())
+    /// The last value given for an option.
+    pub fn value(&self, word: &str) -> Option<&str> {
+        self.values(word).last()
     }
 
-    /// A switch, `0` or `1`.
-    ///
-    /// # Errors
-    /// The value is neither.
-    pub fn switch(&self, letter: char) -> Result<Option<bool>, String> {
-        match self.value(letter) {
-            None => Ok(None),
-            Some("0") => Ok(Some(false)),
-            Some("1") => Ok(Some(true)),
-            Some(other) => Err(format!("-{letter} {other}: not 0 or 1")),
-        }
+    /// All values given for an option.
+    pub fn values(&self, word: &str) -> impl Iterator<Item = &str> {
+        self.options.iter().filter(move |(given, _)| *given == word).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether an option was given.
+    pub fn has(&self, word: &str) -> bool {
+        self.value(word).is_some()
     }
 
     /// A number that is at least `least`; the suffixes of sizes are allowed.
     ///
     /// # Errors
     /// The value is not a number, or is smaller.
-    pub fn number(&self, letter: char, least: u64) -> Result<Option<u64>, String> {
-        let Some(text) = self.value(letter) else { return Ok(None) };
+    pub fn number(&self, word: &str, least: u64) -> Result<Option<u64>, String> {
+        let Some(text) = self.value(word) else { return Ok(None) };
         let mut notes = Vec::new();
         let value = crate::values::integer(text, 1024, &mut notes)
-            .map_err(|why| format!("-{letter} {text}: {why}"))?;
+            .map_err(|why| format!("--{word}={text}: {why}"))?;
         match u64::try_from(value) {
-            _ if !notes.is_empty() => Err(format!("-{letter} {text}: {}", notes.remove(0))),
+            _ if !notes.is_empty() => Err(format!("--{word}={text}: {}", notes.remove(0))),
             Ok(value) if value >= least => Ok(Some(value)),
-            _ => Err(format!("-{letter} {text}: must be at least {least}")),
+            _ => Err(format!("--{word}={text}: must be at least {least}")),
         }
     }
 
@@ -451,12 +486,12 @@ impl Asked {
     ///
     /// # Errors
     /// The value is not a number, or is out of the limits.
-    pub fn fraction(&self, letter: char, least: f64, most: f64) -> Result<Option<f64>, String> {
-        let Some(text) = self.value(letter) else { return Ok(None) };
+    pub fn fraction(&self, word: &str, least: f64, most: f64) -> Result<Option<f64>, String> {
+        let Some(text) = self.value(word) else { return Ok(None) };
         match text.parse::<f64>() {
             Ok(value) if (least..=most).contains(&value) => Ok(Some(value)),
-            Ok(_) => Err(format!("-{letter} {text}: must be between {least} and {most}")),
-            Err(_) => Err(format!("-{letter} {text}: not a number")),
+            Ok(_) => Err(format!("--{word}={text}: must be between {least} and {most}")),
+            Err(_) => Err(format!("--{word}={text}: not a number")),
         }
     }
 }
@@ -465,6 +500,33 @@ impl Asked {
 pub fn called_by(words: &[OsString]) -> Option<&'static Command> {
     let first = words.first()?;
     ALL.iter().find(|command| command.called_by(first))
+}
+
+/// The name and the value of `NAME=VALUE`.
+fn split(text: &str) -> (&str, Option<&str>) {
+    text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)))
+}
+
+/// A hint at the word that was probably meant, `; did you mean show?`; empty if there is none.
+pub fn did_you_mean(word: &str, known: &[&str]) -> String {
+    let meant = spelling::closest(word, known.iter().copied());
+    meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"))
+}
+
+/// A hint at the meaning of a word that is neither a subcommand nor a job file: `; did you mean iolite sweep?`, or an
+/// option. Empty if there is none.
+pub fn hint_at(word: &str) -> String {
+    /// The word of the documentation for a machine with `--server`.
+    const AGENT: &str = "agent";
+    let option = match word {
+        AGENT => Some("server"),
+        _ => run_options::ALL.iter().map(|option| option.name).find(|name| *name == word),
+    };
+    match (option, spelling::closest(word, ALL.iter().map(|command| command.name))) {
+        (Some(option), _) => format!("; did you mean iolite --{option}?"),
+        (None, Some(command)) => format!("; did you mean iolite {command}?"),
+        (None, None) => String::new(),
+    }
 }
 
 /// How much of a file is read to find its first section.
@@ -499,7 +561,8 @@ impl Command {
     /// Parses the words after its name. If one of them asks for help, prints that even if there are mistakes.
     ///
     /// # Errors
-    /// An option is unknown, lacks its value, or has a value that it does not take.
+    /// An option is unknown, lacks its value, or has a value that it does not take; or the first operand is none of the
+    /// choices.
     pub fn read(&self, words: &[OsString]) -> Result<Asked, String> {
         let mut asked = Asked::default();
         let mut words = words.iter();
@@ -508,17 +571,12 @@ impl Command {
                 asked.operands.extend(words.cloned());
                 break;
             }
-            if word == "--help" {
-                asked.options.push(('h', String::new()));
-                continue;
-            }
             let text = word.to_string_lossy();
             if let Some(long) = text.strip_prefix("--") {
-                if let Some(option) = self.job_option(long)? {
-                    asked.job_options.push(option);
-                    continue;
+                match self.job_option(long, &mut words)? {
+                    Some(option) => asked.job_options.push(option),
+                    None => asked.options.push(self.long(long, &mut words)?),
                 }
-                asked.options.push(self.long(long, &mut words)?);
                 continue;
             }
             let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
@@ -527,39 +585,100 @@ impl Command {
             };
             let mut letters = letters.chars();
             while let Some(letter) = letters.next() {
-                let Some(option) = self.options.iter().find(|option| option.letter == letter) else {
-                    if letter == 'h' {
-                        asked.options.push(('h', String::new()));
-                        continue;
-                    }
+                let known = self.all_options().find(|option| option.letter() == Some(letter));
+                let Some(option) = known else {
                     return Err(format!("unknown option -{letter}; iolite {} --help lists them", self.name));
                 };
                 let mut value = String::new();
                 if !option.value.is_empty() {
                     value = letters.by_ref().collect();
                     if value.is_empty() {
-                        let next = words
-                            .next()
-                            .ok_or_else(|| format!("-{letter} needs a value: {}", option.value))?;
-                        value = next.to_string_lossy().into_owned();
+                        value = self.next_value(&format!("-{letter}"), option.value, &mut words)?;
                     }
                 }
-                asked.options.push((letter, value));
+                asked.options.push(option.with(&format!("-{letter} {value}"), value)?);
             }
+        }
+        if asked.has(HELP) {
+            return Ok(asked);
+        }
+        match asked.operands.first() {
+            Some(first) if !self.choices.is_empty() => self.check_choice(first, &asked)?,
+            _ => {}
         }
         Ok(asked)
     }
 
-    /// `--NAME=VALUES` of a job option, if this subcommand takes those, and has no option of that name.
-    fn job_option(&self, text: &str) -> Result<Option<(String, String)>, String> {
-        let name = text.split_once('=').map_or(text, |(name, _)| name);
-        if self.name != SWEEP || name.is_empty() || self.options.iter().any(|option| option.word == name) {
+    /// Refuses a first operand that is none of the choices.
+    fn check_choice(&self, first: &OsStr, asked: &Asked) -> Result<(), String> {
+        let first = first.to_string_lossy();
+        if self.choices.contains(&&*first) {
+            return Ok(());
+        }
+        let meant = match ALL.iter().find(|command| command.name == first) {
+            // Runs of the store have other names there.
+            Some(other) => {
+                let operands = asked.operands[1..].iter().map(|word| {
+                    let word = word.to_string_lossy();
+                    if self.name == "runs" && word.starts_with(|c: char| c.is_ascii_digit()) {
+                        format!(" run:{word}")
+                    } else {
+                        format!(" {word}")
+                    }
+                });
+                format!("; did you mean iolite {}{}?", other.name, operands.collect::<String>())
+            }
+            None => did_you_mean(&first, self.choices),
+        };
+        Err(format!("{first} is not one of {}{meant}", self.choices.join(", ")))
+    }
+
+    /// `--NAME=VALUES` of a job option, if this subcommand takes those, and has no option of that name. As on any
+    /// command line, the value may be the next word, and some options need none.
+    fn job_option<'a>(
+        &self,
+        text: &str,
+        words: &mut impl Iterator<Item = &'a OsString>,
+    ) -> Result<Option<(String, String)>, String> {
+        let (name, value) = split(text);
+        if self.name != SWEEP || name.is_empty() || self.option(name).is_some() {
             return Ok(None);
         }
-        match text.split_once('=') {
-            Some((name, values)) => Ok(Some((name.to_owned(), values.to_owned()))),
-            None => Err(format!("--{name} needs its values behind a =, such as --iodepth=1,4,16")),
+        let found = registry::find_job(name)
+            .or_else(|| registry::find_any_engine(name).first().map(|(_, definition)| *definition));
+        let value = match (value, found) {
+            (Some(value), _) => value.to_owned(),
+            (None, Some(Definition { kind, .. })) if kind.value_is_optional() => "1".to_owned(),
+            (None, Some(_)) => self.next_value(&format!("--{name}"), "its values", words)?,
+            // An unknown option is an error, whatever its value.
+            (None, None) => String::new(),
+        };
+        // A misspelt option of the subcommand itself is not taken for one of jobs.
+        if found.is_none() && registry::suggest(name, "").is_none() {
+            self.known(name)?;
         }
+        Ok(Some((name.to_owned(), value)))
+    }
+
+    /// Its options, and the one for help.
+    fn all_options(&self) -> impl Iterator<Item = &'static CommandOption> {
+        static HELPING: CommandOption = word(HELP, "", "Print this page");
+        self.options.iter().chain(std::iter::once(&HELPING))
+    }
+
+    /// The option of this name.
+    fn option(&self, name: &str) -> Option<&'static CommandOption> {
+        self.all_options().find(|option| option.word == name)
+    }
+
+    /// The option of this name, or the reason why there is none.
+    fn known(&self, name: &str) -> Result<&'static CommandOption, String> {
+        self.option(name).ok_or_else(|| {
+            let names = self.all_options().map(|option| option.word);
+            let meant = spelling::closest(name, names).filter(|_| !name.is_empty());
+            let meant = meant.map_or_else(String::new, |meant| format!("; did you mean --{meant}?"));
+            format!("unknown option --{name}{meant}; iolite {} --help lists them", self.name)
+        })
     }
 
     /// The option `--NAME`, `--NAME=VALUE` or `--NAME VALUE`.
@@ -567,21 +686,31 @@ impl Command {
         &self,
         text: &str,
         words: &mut impl Iterator<Item = &'a OsString>,
-    ) -> Result<(char, String), String> {
-        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
-        let Some(option) = self.options.iter().find(|option| !name.is_empty() && option.word == name) else {
-            return Err(format!("unknown option --{name}; iolite {} --help lists them", self.name));
-        };
+    ) -> Result<(&'static str, String), String> {
+        let (name, value) = split(text);
+        let option = self.known(name)?;
         let value = match (value, option.value) {
             (Some(_), "") => return Err(format!("--{name} takes no value")),
             (None, "") => String::new(),
             (Some(value), _) => value.to_owned(),
-            (None, what) => {
-                let next = words.next().ok_or_else(|| format!("--{name} needs a value: {what}"))?;
-                next.to_string_lossy().into_owned()
-            }
+            (None, what) => self.next_value(&format!("--{name}"), what, words)?,
         };
-        Ok((option.letter, value))
+        option.with(&format!("--{name}={value}"), value)
+    }
+
+    /// The next word, as the value of an option. Another option is not a value: that one was forgotten.
+    fn next_value<'a>(
+        &self,
+        option: &str,
+        what: &str,
+        words: &mut impl Iterator<Item = &'a OsString>,
+    ) -> Result<String, String> {
+        let is_option =
+            |word: &str| word.strip_prefix("--").is_some_and(|long| self.option(split(long).0).is_some());
+        match words.next().map(|word| word.to_string_lossy()) {
+            Some(word) if !is_option(&word) => Ok(word.into_owned()),
+            _ => Err(format!("{option} needs a value: {what}")),
+        }
     }
 
     /// Its help page.
@@ -659,10 +788,12 @@ mod tests {
     fn words_are_letters_by_another_name() {
         let state = command("verify-state");
         let asked = state.read(&words("--json --policy=fsynced f --policy completed")).unwrap();
-        assert_eq!((asked.value('j'), asked.value('p')), (Some(""), Some("completed")));
+        assert_eq!((asked.value("json"), asked.value("policy")), (Some(""), Some("completed")));
         assert_eq!(asked.operands, words("f"));
         for (line, why) in [
-            ("--jsn", "unknown option --jsn"),
+            ("--jsn", "unknown option --jsn; did you mean --json?"),
+            ("--policy --json", "--policy needs a value"),
+            ("--policy=fsynk", "--policy=fsynk: not one of completed, fsynced; did you mean fsynced?"),
             ("--json=1", "takes no value"),
             ("--policy", "needs a value: completed|fsynced"),
             ("--=x", "unknown option --"),
@@ -675,16 +806,21 @@ mod tests {
     #[test]
     fn letters_and_values() {
         let asked = command("dedupe").read(&words("-b8k -C 1 file -d 0 -- -odd")).unwrap();
-        assert_eq!(asked.number('b', 1), Ok(Some(8192)));
+        assert_eq!(asked.number("block-size", 1), Ok(Some(8192)));
         assert_eq!(
-            (asked.switch('C'), asked.switch('d'), asked.switch('o')),
-            (Ok(Some(true)), Ok(Some(false)), Ok(None))
+            (asked.value("compress"), asked.value("duplicates"), asked.value("direct")),
+            (Some("1"), Some("0"), None)
         );
         assert_eq!(asked.operands, ["file", "-odd"]);
         let asked = command("zipf").read(&words("-cp 50 -i1.1")).unwrap();
-        assert_eq!(asked.options, [('c', String::new()), ('p', "50".into()), ('i', "1.1".into())]);
-        assert_eq!(asked.fraction('i', 0.0, 10.0), Ok(Some(1.1)));
-        assert_eq!(command("zipf").read(&words("--help")).unwrap().value('h'), Some(""));
+        assert_eq!(
+            asked.options,
+            [("csv", String::new()), ("hits", "50".into()), ("parameter", "1.1".into())]
+        );
+        assert_eq!(asked.fraction("parameter", 0.0, 10.0), Ok(Some(1.1)));
+        for help in ["--help", "-h"] {
+            assert!(command("zipf").read(&words(help)).unwrap().has(HELP));
+        }
     }
 
     #[test]
@@ -692,12 +828,71 @@ mod tests {
         let dedupe = command("dedupe");
         assert!(dedupe.read(&words("-q")).unwrap_err().contains("-q"));
         assert!(dedupe.read(&words("-b")).unwrap_err().contains("-b needs a value"));
-        let number = |line: &str| dedupe.read(&words(line)).unwrap().number('b', 512).unwrap_err();
+        let number = |line: &str| dedupe.read(&words(line)).unwrap().number("block-size", 512).unwrap_err();
         assert!(number("-b 4kk").contains("4kk"));
         assert!(number("-b 100x").contains("100x"));
         assert!(number("-b 5").contains("at least 512"));
-        assert!(dedupe.read(&words("-d 2")).unwrap().switch('d').is_err());
-        assert!(command("zipf").read(&words("-i x")).unwrap().fraction('i', 0.0, 1.0).is_err());
+        assert!(dedupe.read(&words("-d 2")).unwrap_err().contains("-d 2: not one of 0, 1"));
+        assert!(command("zipf").read(&words("-i x")).unwrap().fraction("parameter", 0.0, 1.0).is_err());
+    }
+
+    /// A letter has one meaning. Only the programs of fio have others.
+    #[test]
+    fn letters_mean_one_thing() {
+        let all =
+            || ALL.iter().flat_map(|command| command.options.iter().map(move |option| (command, option)));
+        for (command, option) in all {
+            let is_of_fio = matches!(command.name, "dedupe" | "zipf");
+            assert_eq!(option.fio.is_some(), is_of_fio, "{} --{}", command.name, option.word);
+            let same = |other: &&CommandOption| {
+                other.word == option.word
+                    || other.letter().is_some_and(|letter| Some(letter) == option.letter())
+            };
+            assert_eq!(command.options.iter().filter(same).count(), 1, "{} --{}", command.name, option.word);
+        }
+    }
+
+    #[test]
+    fn misspelt_words_have_a_hint() {
+        let error = |name: &str, line: &str| command(name).read(&words(line)).unwrap_err();
+        for (name, line, why) in [
+            (
+                "runs",
+                "compare 1 2",
+                "compare is not one of list, show, label, remove, export, import, limits, check; did you mean iolite compare run:1 run:2?",
+            ),
+            ("runs", "report 12", "did you mean iolite report run:12?"),
+            ("runs", "shwo 1", "did you mean show?"),
+            ("keys", "revok agents", "did you mean revoke?"),
+            ("completion", "bsh", "did you mean bash?"),
+            ("sweep", "j --presett=oltp", "unknown option --presett; did you mean --preset?"),
+        ] {
+            let error = error(name, line);
+            assert!(error.contains(why), "{name} {line}: {error}");
+        }
+        for (word, meant) in [
+            ("swep", "; did you mean iolite sweep?"),
+            ("log2cvs", "; did you mean iolite log2csv?"),
+            ("agent", "; did you mean iolite --server?"),
+            ("server", "; did you mean iolite --server?"),
+            ("help", "; did you mean iolite --help?"),
+            ("job.fio", ""),
+            ("randread", ""),
+        ] {
+            assert_eq!(hint_at(word), meant, "{word}");
+        }
+    }
+
+    #[test]
+    fn job_options_of_a_sweep() {
+        let asked =
+            command("sweep").read(&words("--time_based --runtime 5 --bs=4k,8k --one-at-a-time j")).unwrap();
+        let of = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(asked.job_options, [of("time_based", "1"), of("runtime", "5"), of("bs", "4k,8k")]);
+        assert!(asked.has("one-at-a-time"));
+        assert!(
+            command("sweep").read(&words("j --iodepth")).unwrap_err().contains("--iodepth needs a value")
+        );
     }
 
     #[test]

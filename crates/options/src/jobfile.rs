@@ -6,7 +6,7 @@
 
 use crate::section::{Section, Setting, is_global_name, odd_global_name, shortened};
 use crate::sys::MachineFacts;
-use crate::{Diagnostic, Origin, engines, registry, substitute};
+use crate::{Diagnostic, Origin, commands, engines, registry, substitute};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -71,7 +71,7 @@ pub(crate) fn read(
             };
             let hint = match is_option {
                 true => format!("; if an option is meant, write --{name}"),
-                false => String::new(),
+                false => commands::hint_at(&name),
             };
             reader.errors.push(Diagnostic { origin: None, message: format!("{name}: {reason}{hint}") });
         }

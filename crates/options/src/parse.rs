@@ -10,8 +10,8 @@ use crate::run_options::{Asked, DEBUG_CATEGORIES, Question};
 use crate::section::Section;
 use crate::sys::MachineFacts;
 use crate::{
-    Diagnostic, Invocation, JobOptions, Name, Origin, OutputFormat, RunOptions, check_web, help, showcmd,
-    usage,
+    Diagnostic, Invocation, JobOptions, Name, Origin, OutputFormat, RunOptions, check_web, commands, help,
+    showcmd, usage,
 };
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -125,6 +125,7 @@ pub(crate) fn parse_in(
     let profile = asked.profile.take();
     if let Some(question) = asked.question.take() {
         let profile = profile.map(|chosen| chosen.profile);
+        errors.extend(help_about_nothing(&question, &files).filter(|_| !name.is_strict()));
         return if errors.is_empty() { Ok(answer(&question, name, profile)) } else { Err(errors) };
     }
     if let Some(profile) = profile.filter(|_| errors.is_empty()) {
@@ -154,6 +155,19 @@ pub(crate) fn parse_in(
     let files =
         files.iter().map(|file| jobfile::read(file, &mut surroundings, &mut errors, &mut warnings)).collect();
     Input { asked, sections, files, paths, together: false, errors, warnings }.invocation(name)
+}
+
+/// The mistake of asking for the help of a subcommand that does not exist: `iolite agent --help`.
+fn help_about_nothing(question: &Question, files: &[OsString]) -> Option<Diagnostic> {
+    let word = files.first().filter(|_| *question == Question::Help)?;
+    if word == "-" || Path::new(word).exists() {
+        return None;
+    }
+    let word = word.to_string_lossy();
+    let meant = commands::hint_at(&word);
+    let message =
+        format!("{word}: neither a subcommand nor a job file{meant} (iolite --help lists the subcommands)");
+    Some(Diagnostic { origin: None, message })
 }
 
 /// The run on other machines, or the server for them, that the command line requests.

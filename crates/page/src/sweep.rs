@@ -19,9 +19,10 @@ pub fn of_sweep(result: &Value) -> String {
     let mut body = String::new();
     put!(
         body,
-        "<p class=\"when\">{} points, by {}</p>\n",
+        "<p class=\"when\">{} points, by {}: {}</p>\n",
         list(&result["points"]).len(),
-        escaped(text(&sweep["program"]))
+        escaped(text(&sweep["program"])),
+        escaped(text(&sweep["about"]))
     );
     let options: Vec<String> = list(&sweep["options"])
         .iter()

@@ -4,6 +4,8 @@
 //! complete, whatever interrupts the program. Only one program at a time works in a directory: further ones fail with a
 //! message.
 
+use crate::saving;
+use iolite_report::clock;
 use iolite_sweep::Figures;
 use serde_json::Value;
 use std::fs::{File, OpenOptions};
@@ -15,56 +17,122 @@ const PLAN: &str = "plan.json";
 /// The file whose lock shows that a program is working here. It is never removed, because that could remove the file of
 /// a later program.
 const LOCK: &str = ".lock";
+/// Keys of the plan: when the runs began, and when all were done, in milliseconds since 1970.
+const BEGUN: &str = "begun_ms";
+const FINISHED: &str = "finished_ms";
+
+/// Where the directory is to be.
+pub enum Place {
+    /// The user has named it.
+    Named(PathBuf),
+    /// The usual name. If there are other or finished runs, numbers are added to it: `job-2.sweep`.
+    Usual(PathBuf),
+}
 
 /// The directory of runs that belong together.
 pub struct Directory {
     pub path: PathBuf,
     /// The description of the runs.
     pub plan: Value,
+    /// When the runs that are continued here began, in milliseconds since 1970; `None` = they begin now.
+    pub begun_before: Option<u64>,
     /// The lock, held while it is open. `None` = the file system has no locks.
     _lock: Option<File>,
 }
 
+/// Why a directory cannot be used.
+enum Refusal {
+    /// It has other runs, or finished ones; another name may do.
+    Taken(String),
+    Failed(String),
+}
+
 impl Directory {
-    /// Creates the directory, or opens an existing one with the same plan. `what` names the purpose in messages. Values
-    /// that are `null` in the plan are chosen by `fill` for a new directory, and taken from the existing plan
-    /// otherwise.
+    /// Creates the directory, or opens one in which the same runs were interrupted. `what` names the purpose in
+    /// messages. Values that are `null` in the plan are chosen by `fill` for a new directory, and taken from the
+    /// existing plan otherwise.
     pub fn open(
-        path: &Path,
+        place: Place,
         what: &str,
         mut plan: Value,
-        fill: impl FnOnce(&mut Value) -> Result<(), String>,
+        fill: &dyn Fn(&mut Value) -> Result<(), String>,
     ) -> Result<Directory, String> {
-        let told = |error: std::io::Error| format!("--output={}: {error}", path.display());
+        (plan[BEGUN], plan[FINISHED]) = (Value::Null, Value::Null);
+        let told = |refusal| match refusal {
+            Refusal::Taken(why) | Refusal::Failed(why) => why,
+        };
+        let usual = match place {
+            Place::Named(path) => return Self::at(&path, what, &plan, fill).map_err(told),
+            Place::Usual(path) => path,
+        };
+        let mut number = 1;
+        let mut path = usual.clone();
+        loop {
+            match Self::at(&path, what, &plan, fill) {
+                Err(Refusal::Taken(_)) => {
+                    number += 1;
+                    path = numbered(&usual, number);
+                }
+                opened => return opened.map_err(told),
+            }
+        }
+    }
+
+    fn at(
+        path: &Path,
+        what: &str,
+        plan: &Value,
+        fill: &dyn Fn(&mut Value) -> Result<(), String>,
+    ) -> Result<Directory, Refusal> {
+        let told = |error: std::io::Error| Refusal::Failed(format!("--output={}: {error}", path.display()));
+        let taken = |why: String| Refusal::Taken(format!("--output={}: {why}", path.display()));
+        let mut plan = plan.clone();
         let is_there = path.join(PLAN).try_exists().map_err(told)?;
-        let mut new = plan.clone();
         if !is_there {
-            check_unused(path)?;
-            fill(&mut new)?;
+            if has_other_files(path) {
+                return Err(taken(
+                    "there are files of others in this directory; give another one".to_owned(),
+                ));
+            }
+            fill(&mut plan).map_err(Refusal::Failed)?;
+            plan[BEGUN] = saving::now_ms().into();
             std::fs::create_dir_all(path).map_err(told)?;
         }
-        let lock = lock(path)?;
+        let lock = lock(path).map_err(Refusal::Failed)?;
         let found = match std::fs::read_to_string(path.join(PLAN)) {
             Ok(text) => serde_json::from_str::<Value>(&text).unwrap_or_default(),
             Err(error) if error.kind() == ErrorKind::NotFound && !is_there => {
-                let directory = Directory { path: path.to_owned(), plan: new, _lock: lock };
-                directory.keep_plan()?;
+                let directory = Directory { path: path.to_owned(), plan, begun_before: None, _lock: lock };
+                directory.keep_plan().map_err(Refusal::Failed)?;
                 return Ok(directory);
             }
             Err(error) => return Err(told(error)),
         };
         for (key, value) in plan.as_object_mut().into_iter().flatten() {
-            if value.is_null() {
+            if value.is_null() || key == BEGUN {
                 *value = found[key.as_str()].clone();
             }
         }
         if found != plan {
-            return Err(format!(
-                "--output={}: there is another {what} (other options, values or jobs); give another directory, or remove it",
-                path.display()
-            ));
+            return Err(taken(format!(
+                "there is another {what} (other options, values or jobs); give another directory, or remove it"
+            )));
         }
-        Ok(Directory { path: path.to_owned(), plan, _lock: lock })
+        if let Some(finished) = plan[FINISHED].as_u64() {
+            return Err(taken(format!(
+                "this {what} was finished at {}, and its results are there; to measure again, give another directory, \
+                 or remove it",
+                clock::minute(finished)
+            )));
+        }
+        let begun_before = plan[BEGUN].as_u64();
+        Ok(Directory { path: path.to_owned(), plan, begun_before, _lock: lock })
+    }
+
+    /// All runs are done: from now on, the same command is not continued here.
+    pub fn finish(&mut self) -> Result<(), String> {
+        self.plan[FINISHED] = saving::now_ms().into();
+        self.keep_plan()
     }
 
     /// Writes the plan.
@@ -135,7 +203,7 @@ impl Directory {
     }
 
     /// Removes these files, and the directory if it is then empty.
-    pub fn remove(self, names: impl IntoIterator<Item = String>) {
+    pub fn remove(&self, names: impl IntoIterator<Item = String>) {
         let mut within: Vec<PathBuf> = Vec::new();
         for name in names.into_iter().chain([PLAN.to_owned(), LOCK.to_owned()]) {
             let path = self.path.join(name);
@@ -148,19 +216,24 @@ impl Directory {
     }
 }
 
-/// Refuses a directory with other files as a new directory.
-fn check_unused(path: &Path) -> Result<(), String> {
+/// A name with a number: `job-2.sweep`.
+fn numbered(usual: &Path, number: u32) -> PathBuf {
+    let mut name = usual.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{number}"));
+    if let Some(ending) = usual.extension() {
+        name.push(".");
+        name.push(ending);
+    }
+    usual.with_file_name(name)
+}
+
+/// Whether a directory without a plan has files of others.
+fn has_other_files(path: &Path) -> bool {
     // A run that was killed at its start has left only a part of its plan. (A plan that has appeared since belongs to
     // another program, which holds the lock.)
     let is_begun = |name: &std::ffi::OsStr| name == "plan.json.part" || name == PLAN || name == LOCK;
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-    if entries.into_iter().any(|entry| !is_begun(&entry.file_name())) {
-        return Err(format!(
-            "--output={}: there are files of others in this directory; give another one",
-            path.display()
-        ));
-    }
-    Ok(())
+    entries.into_iter().any(|entry| !is_begun(&entry.file_name()))
 }
 
 /// Locks the directory against other programs. `None` = the file system has no locks.

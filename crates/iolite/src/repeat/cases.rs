@@ -1,5 +1,6 @@
 //! The subject of repeats: job files, each with the options of the command line.
 
+use crate::points::foresight::Foresight;
 use crate::points::{self, Start};
 use crate::saving::Saving;
 use crate::{draft, run_all, run_files};
@@ -67,22 +68,21 @@ pub fn read(name: Name, repeated: &Repeated) -> Result<Vec<Case>, Vec<String>> {
     Ok(cases)
 }
 
-/// The cases, with the places where their runs are kept, if requested.
+/// Checks the cases as their runs will, and adds the places where these are kept, if requested.
 ///
 /// # Errors
-/// They cannot be kept there.
+/// A run would be refused, or cannot be kept there.
 pub fn kept(name: Name, repeated: &Repeated, cases: Vec<Case>) -> Result<Vec<Case>, Vec<String>> {
     let several = cases.len() > 1;
     let machine = ThisMachine::new();
+    let mut foresight = Foresight::new(name);
     let with_saving = |case: Case| {
+        foresight.check(case.batches.clone(), &case.run)?;
         // Facts about the machine are read when the case runs.
         let looking = RunOptions { parse_only: true, ..case.run.clone() };
         let drafted = draft(name, case.batches.clone(), &looking, &machine, &mut String::new());
         let drafted = drafted.map_err(|problem| vec![problem.to_string()])?;
         let Some(drafted) = drafted else { return Ok(case) };
-        if !drafted.problems.is_empty() {
-            return Err(drafted.problems.iter().map(ToString::to_string).collect());
-        }
         let label = |label: &String| match &label[..] {
             "" => String::new(),
             label if several => format!("{label}-{}", case.stem),

@@ -21,16 +21,15 @@ pub struct Answer {
 
 /// The comparison as text, and the exit status.
 pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
-    let print = match asked.value('f') {
-        None | Some("table") => table::text,
+    let print = match asked.value("output-format") {
         Some("json") => data::json,
         Some("csv") => data::csv,
         Some("html") => page,
-        Some(other) => return Err(format!("--output-format={other}: not one of table, json, csv, html")),
+        _ => table::text,
     };
     let limits = limits(asked)?;
     let allowed = allowed(asked)?;
-    let is_drawn = asked.value('f') == Some("html");
+    let is_drawn = asked.value("output-format") == Some("html");
     let mut curves = Curves::default();
     let sides = sides::read(program, asked, |side, report| {
         if is_drawn {
@@ -41,7 +40,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         iolite_compare::compare(&sides, &limits, &allowed).map_err(|why| format!("--fail-if: {why}"))?;
     let status = match comparison.limits.iter().max() {
         Some(Outcome::Broken) => 1,
-        Some(Outcome::Open) if asked.value('i').is_some() => 1,
+        Some(Outcome::Open) if asked.has("fail-inconclusive") => 1,
         Some(Outcome::Open) => 3,
         Some(Outcome::Kept) | None => 0,
     };
@@ -79,17 +78,16 @@ fn page(answer: &Answer) -> String {
 }
 
 fn limits(asked: &Asked) -> Result<Vec<Limit>, String> {
-    let given = asked.options.iter().filter(|(letter, _)| *letter == 'l');
-    let read = |text: &String| {
+    let read = |text: &str| {
         Limit::parse(text)
             .map_err(|bad| format!("--fail-if={text}: at character {}: {}", bad.column, bad.why))
     };
-    given.map(|(_, text)| read(text)).collect()
+    asked.values("fail-if").map(read).collect()
 }
 
 fn allowed(asked: &Asked) -> Result<Vec<String>, String> {
-    let given = asked.options.iter().filter(|(letter, _)| *letter == 'a');
-    let names = given.flat_map(|(_, list)| list.split(',')).map(|name| name.trim().to_owned());
+    let lists = asked.values("allow");
+    let names = lists.flat_map(|list| list.split(',')).map(|name| name.trim().to_owned());
     let check = |name: String| {
         if iolite_compare::may_differ().any(|known| known == name) {
             return Ok(name);

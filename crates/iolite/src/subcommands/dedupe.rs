@@ -59,35 +59,35 @@ pub fn run(asked: &Asked) -> Result<String, String> {
 impl Setting {
     fn new(asked: &Asked) -> Result<Setting, String> {
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
-        let switch = |letter, default| asked.switch(letter).map(|given| given.unwrap_or(default));
-        let block = asked.number('b', 512)?.unwrap_or(4096);
-        let direct = switch('o', false)?;
+        let switch = |name, default| asked.value(name).map_or(default, |value| value == "1");
+        let block = asked.number("block-size", 512)?.unwrap_or(4096);
+        let direct = switch("direct", false);
         if direct && block % 512 != 0 {
-            return Err(format!("-b {block}: must be a multiple of 512 with -o 1"));
+            return Err(format!("--block-size={block}: must be a multiple of 512 with --direct=1"));
         }
         let setting = Setting {
             block: usize::try_from(block)
                 .ok()
                 .filter(|&block| block <= 1 << 30)
-                .ok_or_else(|| format!("-b {block}: must be at most 1g"))?,
-            threads: match asked.number('t', 0)? {
+                .ok_or_else(|| format!("--block-size={block}: must be at most 1g"))?,
+            threads: match asked.number("threads", 0)? {
                 None | Some(0) => processors(),
                 Some(threads) => usize::try_from(threads.min(1024)).unwrap_or(1024),
             },
-            list: switch('d', false)?,
+            list: switch("duplicates", false),
             direct,
-            compare: switch('c', false)?,
-            compress: switch('C', false)?,
-            progress: switch('p', io::stderr().is_terminal())?,
-            room: if switch('B', false)? { LITTLE_ROOM } else { ROOM },
+            compare: switch("collisions", false),
+            compress: switch("compress", false),
+            progress: switch("progress", io::stderr().is_terminal()),
+            room: if switch("little-memory", false) { LITTLE_ROOM } else { ROOM },
         };
         let needed = setting.buffers();
         if needed > Memory::now().obtainable() {
             let (block, threads) = (setting.block, setting.threads);
             let needed = needed >> 20;
             return Err(format!(
-                "-b {block}: {threads} threads need {needed} MiB for their buffers, more than there is; use smaller blocks, \
-                 or fewer threads (-t)"
+                "--block-size={block}: {threads} threads need {needed} MiB for their buffers, more than there is; use smaller blocks, \
+                 or fewer --threads"
             ));
         }
         Ok(setting)

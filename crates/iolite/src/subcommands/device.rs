@@ -21,14 +21,11 @@ pub fn run(asked: &Asked) -> Result<String, String> {
     let [operand] = &asked.operands[..] else {
         return Err("needs the name of one device or file".to_owned());
     };
-    let format = match (asked.value('f'), asked.value('j').is_some()) {
+    let format = match (asked.value("output-format"), asked.has("json")) {
         (None | Some("json"), true) | (Some("json"), false) => Format::Json,
-        (None | Some("table"), false) => Format::Table,
+        (Some(other), true) => return Err(format!("--json and --output-format={other}: only one of them")),
         (Some("jobs"), false) => Format::Jobs,
-        (Some(other @ ("table" | "jobs")), true) => {
-            return Err(format!("--json and --output-format={other}: only one of them"));
-        }
-        (Some(other), _) => return Err(format!("--output-format={other}: not one of table, json, jobs")),
+        (_, false) => Format::Table,
     };
     let path = Path::new(operand);
     let found = Device::at(path).map_err(|why| format!("{}: {why}", path.display()))?;

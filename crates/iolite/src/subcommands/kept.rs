@@ -19,9 +19,9 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Opens the store that the command names with the option of this letter. A missing store has no runs.
-    pub fn of(asked: &Asked, letter: char) -> Result<Opened, String> {
-        let path = saving::place(asked.value(letter).map(Path::new))?;
+    /// Opens the store that the command names with `--store`. A missing store has no runs.
+    pub fn of(asked: &Asked) -> Result<Opened, String> {
+        let path = saving::place(asked.value("store").map(Path::new))?;
         let told = |error: iolite_store::StoreError| format!("{}: {error}", path.display());
         let store = Store::open_existing(&path).map_err(told)?;
         let runs = store.as_ref().map_or(Ok(Vec::new()), Store::runs).map_err(told)?;

@@ -15,17 +15,16 @@ pub fn run(asked: &Asked) -> Result<String, String> {
         return Err("needs to know what to do: new, show, renew or revoke".to_owned());
     };
     let what = what.to_string_lossy();
-    let days = match asked.number('d', 1)? {
-        Some(_) if what == "show" => return Err("-d has no effect on show".to_owned()),
-        Some(days) if days > MOST_DAYS => return Err(format!("-d {days}: must be at most {MOST_DAYS}")),
+    let days = match asked.number("days", 1)? {
+        Some(_) if what == "show" => return Err("--days has no effect on show".to_owned()),
+        Some(days) if days > MOST_DAYS => return Err(format!("--days={days}: must be at most {MOST_DAYS}")),
         days => days.unwrap_or(DAYS),
     };
     match &*what {
         "new" => new(&only_directory(rest)?, days),
         "show" => show(rest),
         "renew" => renew(&only_directory(rest)?, days),
-        "revoke" => revoke(rest, days),
-        other => Err(format!("{other} is not one of new, show, renew, revoke")),
+        _ => revoke(rest, days),
     }
 }
 

@@ -32,13 +32,13 @@ fn alone(report: &Source) -> String {
 
 /// The bins of a report: one table for all jobs, or files as `fio_jsonplus_clat2csv` makes them.
 fn report(asked: &Asked, name: &str, text: &str) -> Result<String, String> {
-    for letter in ['p', 't', 'u', 'a'] {
-        if asked.value(letter).is_some() {
-            return Err(format!("-{letter} is for histogram logs, and {name} is a report"));
+    for option in ["percentiles", "together", "unit", "all"] {
+        if asked.has(option) {
+            return Err(format!("--{option} is for histogram logs, and {name} is a report"));
         }
     }
     let report = Report::read(text).map_err(|why| format!("{name}:{why}"))?;
-    match asked.value('o') {
+    match asked.value("output") {
         None => Ok(report.table()),
         Some(output) => report.write_files(Path::new(output)),
     }
@@ -48,26 +48,25 @@ fn histograms(
     asked: &Asked,
     sources: impl Iterator<Item = Result<Source, String>>,
 ) -> Result<String, String> {
-    if asked.value('o').is_some() {
-        return Err("-o is for reports; a table of histograms goes to standard output".to_owned());
+    if asked.has("output") {
+        return Err("--output is for reports; a table of histograms goes to standard output".to_owned());
     }
-    let percentiles = match asked.value('p') {
+    let percentiles = match asked.value("percentiles") {
         None => PERCENTILES.to_vec(),
         Some(text) => percentiles(text)?,
     };
-    let divisor = match asked.value('u') {
-        None | Some("ns") => 1,
+    let divisor = match asked.value("unit") {
         Some("us") => 1_000,
         Some("ms") => 1_000_000,
-        Some(other) => return Err(format!("-u {other}: not one of ns, us, ms")),
+        _ => 1,
     };
-    let together = match (asked.number('t', 1)?, asked.operands.len()) {
+    let together = match (asked.number("together", 1)?, asked.operands.len()) {
         (Some(milliseconds), _) => Some(milliseconds),
         // Workers do not end their windows in exactly the same millisecond.
         (None, 2..) => Some(1000),
         (None, _) => None,
     };
-    let mut windows = Windows::new(Grouping { together, all_directions: asked.value('a').is_some() });
+    let mut windows = Windows::new(Grouping { together, all_directions: asked.has("all") });
     for source in sources {
         let mut source = source?;
         if source.report.is_some() {
@@ -81,7 +80,7 @@ fn histograms(
 fn percentiles(text: &str) -> Result<Vec<f64>, String> {
     let number = |part: &str| match part.trim().parse::<f64>() {
         Ok(value) if (0.0..=100.0).contains(&value) => Ok(value),
-        _ => Err(format!("-p {text}: \"{}\" is not a number between 0 and 100", part.trim())),
+        _ => Err(format!("--percentiles={text}: \"{}\" is not a number between 0 and 100", part.trim())),
     };
     let mut percentiles = text.split([',', ':']).map(number).collect::<Result<Vec<_>, _>>()?;
     percentiles.sort_by(f64::total_cmp);

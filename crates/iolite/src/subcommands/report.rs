@@ -56,7 +56,7 @@ pub fn deliver<'a>(
     answer: String,
     mut sources: impl Iterator<Item = (&'a Path, &'a str)>,
 ) -> Result<String, String> {
-    let Some(output) = asked.value('o').map(Path::new) else { return Ok(answer) };
+    let Some(output) = asked.value("output").map(Path::new) else { return Ok(answer) };
     if let Some((_, what)) = sources.find(|(source, _)| is_same(source, output)) {
         return Err(format!("--output={}: that is {what}; give another name", output.display()));
     }
@@ -74,7 +74,7 @@ fn is_same(source: &Path, output: &Path) -> bool {
 
 /// A run of the store; the newest if several have the label.
 fn of_kept(asked: &Asked, word: &str) -> Result<Option<String>, String> {
-    let opened = kept::Opened::of(asked, 's')?;
+    let opened = kept::Opened::of(asked)?;
     let found = opened.named(word)?.into_iter().next_back();
     found.map(|run| opened.report(run)).transpose()
 }

@@ -7,7 +7,7 @@ mod list;
 use super::kept::Opened;
 use crate::saving;
 use filter::Filter;
-use iolite_options::commands::{ALL, Asked};
+use iolite_options::commands::Asked;
 use iolite_store::Run;
 use std::fmt::Write;
 
@@ -24,33 +24,27 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
         "export" => exchange::export(asked, words),
         "import" => exchange::import(program, asked),
         "limits" => limits(program, asked, words),
-        "check" => check(asked, words),
-        other => {
-            Err(format!("{other:?} is not one of list, show, label, remove, export, import, limits, check"))
-        }
+        _ => check(asked, words),
     }
 }
 
-/// The options of each action, by letter. (All have the option for the store.)
-const OPTIONS: [(&str, &str); 8] = [
-    ("list", "lHjtabnf"),
-    ("show", "of"),
-    ("label", ""),
-    ("remove", "lHjtabn"),
-    ("export", "lHjtabno"),
-    ("import", "l"),
-    ("limits", "qmdx"),
-    ("check", ""),
+/// The options of each action. (All have the option for the store.)
+const OPTIONS: [(&str, &[&str]); 8] = [
+    ("list", &["label", "host", "job", "status", "since", "before", "last", "output-format"]),
+    ("show", &["output", "output-format"]),
+    ("label", &[]),
+    ("remove", &["label", "host", "job", "status", "since", "before", "last"]),
+    ("export", &["label", "host", "job", "status", "since", "before", "last", "output"]),
+    ("import", &["label"]),
+    ("limits", &["quota", "most", "days", "drop"]),
+    ("check", &[]),
 ];
 
 /// An option without meaning here is an error.
 fn check_options(asked: &Asked, what: &str) -> Result<(), String> {
-    let Some((_, letters)) = OPTIONS.iter().find(|(name, _)| *name == what) else { return Ok(()) };
-    let strange = asked.options.iter().find(|(letter, _)| *letter != 's' && !letters.contains(*letter));
-    let Some((letter, _)) = strange else { return Ok(()) };
-    let of_all = ALL.iter().filter(|command| command.name == "runs").flat_map(|command| command.options);
-    let word = of_all.filter(|option| option.letter == *letter).map(|option| option.word).next();
-    Err(format!("{what} has no option --{} (-{letter})", word.unwrap_or_default()))
+    let Some((_, words)) = OPTIONS.iter().find(|(name, _)| *name == what) else { return Ok(()) };
+    let strange = asked.options.iter().find(|(word, _)| *word != "store" && !words.contains(word));
+    strange.map_or(Ok(()), |(word, _)| Err(format!("{what} has no option --{word}")))
 }
 
 /// The runs that words name; without words, those that pass the filters.
@@ -69,9 +63,9 @@ fn chosen<'a>(opened: &'a Opened, asked: &Asked, words: &[String]) -> Result<Vec
 }
 
 fn list(asked: &Asked, words: &[String]) -> Result<String, String> {
-    let opened = Opened::of(asked, 's')?;
+    let opened = Opened::of(asked)?;
     let runs = chosen(&opened, asked, words)?;
-    match asked.value('f') {
+    match asked.value("output-format") {
         None | Some("table") if opened.runs.is_empty() => {
             Ok(format!("{}: no runs are kept yet (--save keeps one)\n", opened.path.display()))
         }
@@ -85,7 +79,7 @@ fn label(asked: &Asked, words: &[String]) -> Result<String, String> {
     let [word, label] = words else {
         return Err("label needs a run and a label (\"\" takes it away): runs label 12 baseline".to_owned());
     };
-    let mut opened = Opened::of(asked, 's')?;
+    let mut opened = Opened::of(asked)?;
     let numbers: Vec<i64> = opened.named(word)?.iter().map(|run| run.number).collect();
     let labelled = opened.store()?.label(&numbers, label);
     labelled.map_err(|error| opened.told(&error))?;
@@ -96,7 +90,7 @@ fn remove(asked: &Asked, words: &[String]) -> Result<String, String> {
     if words.is_empty() && Filter::of(asked)?.is_empty() {
         return Err("remove needs runs or filters (--before=2026-01-01, --label=...)".to_owned());
     }
-    let mut opened = Opened::of(asked, 's')?;
+    let mut opened = Opened::of(asked)?;
     let numbers: Vec<i64> = chosen(&opened, asked, words)?.iter().map(|run| run.number).collect();
     if !numbers.is_empty() {
         let removed = opened.store()?.remove(&numbers);
@@ -112,8 +106,8 @@ fn remove(asked: &Asked, words: &[String]) -> Result<String, String> {
 
 fn limits(program: &str, asked: &Asked, words: &[String]) -> Result<String, String> {
     none(words)?;
-    let (quota, most, days) = (asked.number('q', 1)?, asked.number('m', 1)?, asked.number('d', 0)?);
-    let mut opened = Opened::of(asked, 's')?;
+    let (quota, most, days) = (asked.number("quota", 1)?, asked.number("most", 1)?, asked.number("days", 0)?);
+    let mut opened = Opened::of(asked)?;
     let path = opened.path.clone();
     let told = |error: iolite_store::StoreError| format!("{}: {error}", path.display());
     let mut limits = match opened.store() {
@@ -126,7 +120,7 @@ fn limits(program: &str, asked: &Asked, words: &[String]) -> Result<String, Stri
         limits.days = days.unwrap_or(limits.days);
         let mut store = saving::open(&path)?;
         let gone = store.beyond(limits, saving::now_ms()).map_err(told)?;
-        if !gone.is_empty() && asked.value('x').is_none() {
+        if !gone.is_empty() && !asked.has("drop") {
             let named = saving::named(&gone);
             return Err(format!(
                 "the new limits would drop {} of {} runs: {named}; add --drop to do that",
@@ -152,7 +146,7 @@ fn limits(program: &str, asked: &Asked, words: &[String]) -> Result<String, Stri
 
 fn check(asked: &Asked, words: &[String]) -> Result<String, String> {
     none(words)?;
-    let mut opened = Opened::of(asked, 's')?;
+    let mut opened = Opened::of(asked)?;
     let wrong = opened.store()?.check();
     let mut wrong = wrong.map_err(|error| opened.told(&error))?;
     wrong.extend(opened.runs.iter().filter_map(|run| opened.report(run).err()));

@@ -1,5 +1,6 @@
 //! `iolite sweep`: runs one workload with many values of some options, each in a separate run.
 
+mod jobs;
 mod load;
 mod outcome;
 mod presets;
@@ -7,15 +8,22 @@ mod table;
 mod targets;
 
 use crate::INTERRUPTED;
-use crate::points::directory::Directory;
+use crate::points::directory::{Directory, Place};
+use crate::points::foresight::Foresight;
 use crate::points::{self, Course, Points, Start};
+use crate::saving;
 use iolite_options::commands::Asked;
-use iolite_options::{Name, registry};
+use iolite_options::{Name, RunOptions, registry};
 use iolite_sweep::{Axis, MOST_POINTS, Point, points};
+use iolite_types::FileKind;
 use load::{Case, Load};
-use outcome::{Measured, Outcome, PointOutcome};
+use outcome::{Measured, Outcome, PointOutcome, Times};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+/// Files and devices with data that points will change.
+type Held = BTreeMap<PathBuf, FileKind>;
 
 /// The plan of a sweep.
 pub struct Sweep {
@@ -142,26 +150,29 @@ impl Points for Measuring {
 
 /// The answer as text, and the exit status.
 pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
-    let print = match asked.value('f') {
-        None | Some("table") => table::text,
+    let print = match asked.value("output-format") {
         Some("json") => outcome::json,
         Some("csv") => outcome::csv,
-        Some(other) => return Err(format!("--output-format={other}: not one of table, json, csv")),
+        _ => table::text,
     };
-    let sweep = Sweep::of(asked)?;
-    let place = asked.value('o').map_or_else(|| usual_place(&sweep), PathBuf::from);
-    let mut directory = Directory::open(&place, "sweep", described(&sweep), |plan| own_files(&sweep, plan))?;
+    if asked.value("preset") == Some(presets::LIST) {
+        return Ok((presets::list(), 0));
+    }
+    let (sweep, held) = Sweep::of(asked)?;
+    let place = asked
+        .value("output")
+        .map_or_else(|| Place::Usual(usual_place(&sweep)), |path| Place::Named(path.into()));
+    let fill = |plan: &mut Value| own_files(&sweep, plan);
+    let mut directory = Directory::open(place, "sweep", described(&sweep), &fill)?;
+    let began = saving::now_ms();
     let measured = sweep.runs.iter().map(|_| Err("it has not been run".to_owned())).collect();
     let mut measuring = Measuring { sweep, measured };
-    let is_missing = (0..measuring.count()).any(|position| !directory.has(&measuring.report(position)));
-    // It was complete once, but a report has disappeared since.
-    if is_missing && directory.plan["files"].is_null() {
-        own_files(&measuring.sweep, &mut directory.plan)?;
-        directory.keep_plan()?;
-    }
-    announce(program, &measuring, &directory);
+    announce(program, &measuring, &directory, &held);
     let course = points::perform(program, &mut measuring, &directory);
-    if !matches!(course, Ok(Course::Through)) {
+    let has_results = !points::remove_without_results(&measuring, &directory);
+    if !has_results {
+        remove_files(&directory);
+    } else if !matches!(course, Ok(Course::Through)) {
         tell_what_stays(program, &measuring, &directory);
     }
     if course? == Course::Interrupted {
@@ -170,21 +181,33 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     let Measuring { sweep, measured } = &measuring;
     let has_failed =
         measured.iter().any(|point| point.as_ref().map_or(true, |point| point.figures.error != 0));
-    let outcome = Outcome::new(sweep, measured);
+    let times = Times {
+        begun: directory.begun_before.unwrap_or(began),
+        continued: directory.begun_before.map(|_| began),
+    };
+    let outcome = Outcome::new(sweep, measured, &times);
+    let answer = print(&outcome);
+    if !has_results {
+        points::tell(program, &measuring, "no point has a result, so nothing is kept");
+        return Ok((answer, 1));
+    }
     directory.write("result.json", &outcome::json(&outcome))?;
     directory.write("result.csv", &outcome::csv(&outcome))?;
     directory.write("result.html", &iolite_page::of_sweep(&outcome.value))?;
-    let answer = print(&outcome);
     if measured.iter().any(Result::is_err) {
         tell_what_stays(program, &measuring, &directory);
     } else {
-        files_of(&directory).for_each(|file| drop(std::fs::remove_file(file)));
-        // A later file with this name is not the sweep's.
-        directory.plan["files"] = Value::Null;
-        directory.keep_plan()?;
+        remove_files(&directory);
+        directory.finish()?;
     }
-    points::tell(program, &measuring, &format!("the page is {}", place.join("result.html").display()));
+    let page = directory.path.join("result.html");
+    points::tell(program, &measuring, &format!("the page is {}", page.display()));
     Ok((answer, u8::from(has_failed)))
+}
+
+/// Removes the files that the sweep has made for its jobs.
+fn remove_files(directory: &Directory) {
+    files_of(directory).for_each(|file| drop(std::fs::remove_file(file)));
 }
 
 /// Reports the files that the sweep has made and leaves for its continuation.
@@ -199,9 +222,16 @@ fn tell_what_stays(program: &str, measuring: &Measuring, directory: &Directory) 
 }
 
 /// Announces the sweep before it begins.
-fn announce(program: &str, measuring: &Measuring, directory: &Directory) {
+fn announce(program: &str, measuring: &Measuring, directory: &Directory, held: &Held) {
     points::announce(program, measuring, directory, "");
-    for file in files_of(directory) {
+    let own: Vec<PathBuf> = files_of(directory).collect();
+    let is_own = |path: &Path| std::path::absolute(path).is_ok_and(|path| own.contains(&path));
+    for (path, kind) in held.iter().filter(|(path, _)| !is_own(path)) {
+        let what =
+            format!("{}: this {} is written to, and what is there is lost", path.display(), kind.name());
+        points::tell(program, measuring, &what);
+    }
+    for file in &own {
         let size = measuring.sweep.runs.iter().map(|run| run.load.bytes).max().unwrap_or(0);
         let size = iolite_page::text::bytes(size as f64);
         let what = format!("{}: a file of {size} is written, and removed in the end", file.display());
@@ -216,7 +246,7 @@ fn described(sweep: &Sweep) -> Value {
         .iter()
         .map(|run| json!({ "values": run.words(), "jobs": format!("{:032x}", xxhash_rust::xxh3::xxh3_128(run.load.text.as_bytes())) }))
         .collect();
-    json!({ "format": 1, "sweep": sweep.name, "points": runs, "files": null })
+    json!({ "format": 2, "sweep": sweep.name, "points": runs, "files": null })
 }
 
 /// Files that the sweep makes for its jobs and removes at the end.
@@ -232,7 +262,8 @@ fn own_files(sweep: &Sweep, plan: &mut Value) -> Result<(), String> {
             let file = std::path::absolute(file).map_err(|error| format!("{}: {error}", file.display()))?;
             if std::fs::symlink_metadata(&file).is_ok() {
                 return Err(format!(
-                    "{}: this file exists, and would be overwritten; remove it, or name one with --filename",
+                    "{}: this file exists, and would be overwritten; remove it (an interrupted sweep may have left it), or \
+                     name one with --filename",
                     file.display()
                 ));
             }
@@ -252,33 +283,50 @@ fn usual_place(sweep: &Sweep) -> PathBuf {
 }
 
 impl Sweep {
-    /// Parses the options. Nothing is written yet.
-    fn of(asked: &Asked) -> Result<Sweep, String> {
-        let mut axes = axes(asked)?;
+    /// Parses the options and checks all points; also returns what their jobs will change. Nothing is written yet.
+    fn of(asked: &Asked) -> Result<(Sweep, Held), String> {
+        let given = &asked.job_options[..];
+        let has_jobs = given.iter().any(|(name, _)| name == "name");
+        let (mut axes, jobs) = match &asked.operands[..] {
+            [] if has_jobs => jobs::split(given)?,
+            [_, ..] if has_jobs => {
+                return Err("--name begins a job; give either a job file, or jobs in options".to_owned());
+            }
+            _ => (axes(given)?, None),
+        };
         let targets = targets::read(asked)?;
         let its_axis = targets::axis(&targets, &axes)?;
         axes.extend(its_axis);
-        let (name, cases) = match (&asked.operands[..], asked.value('p')) {
-            ([], Some(preset)) => {
+        let (name, cases) = match (&asked.operands[..], asked.value("preset"), jobs) {
+            ([], None, Some(case)) => (case.0, vec![case.1]),
+            ([], Some(preset), None) => {
                 let of_targets = targets.iter().flat_map(|target| &target.settings).map(|(name, _)| name);
                 let set: Vec<&String> = axes.iter().map(|axis| &axis.name).chain(of_targets).collect();
                 (preset.to_owned(), presets::cases(preset, &set)?)
             }
-            ([file], None) => {
+            ([file], None, None) => {
                 let path = Path::new(file);
                 (path.display().to_string(), vec![Case::of_file(path)?])
             }
-            (_, Some(_)) => {
-                return Err("a preset brings its own jobs; give a job file or --preset".to_owned());
+            (_, Some(_), _) => {
+                return Err(
+                    "a preset brings its own jobs; give a job file, jobs in options, or --preset".to_owned()
+                );
             }
-            _ => return Err("needs one job file, or --preset=NAME".to_owned()),
+            _ => {
+                return Err(
+                    "needs one job file, a job in options (--name=a ...), or --preset=NAME".to_owned()
+                );
+            }
         };
-        let one_at_a_time = asked.value('1').is_some();
+        let one_at_a_time = asked.has("one-at-a-time");
         let combinations = points(&axes, one_at_a_time)?;
         if combinations.len().saturating_mul(cases.len()) > MOST_POINTS {
             return Err(format!("more than {MOST_POINTS} points; take fewer values"));
         }
         let mut runs = Vec::new();
+        let mut foresight = Foresight::new(NAME);
+        let mut mistakes = Mistakes::default();
         for values in combinations {
             for (case, text) in cases.iter().enumerate() {
                 // Results have placeholders for secrets, like all output.
@@ -288,23 +336,62 @@ impl Sweep {
                     named.insert(0, (CASE.to_owned(), text.name.clone()));
                 }
                 let settings = targets::settings(&values, &targets);
-                let load = text.with(&settings)?;
+                let (load, jobs) = text.with(&settings)?;
                 let owns_file = text.owns_file(&settings);
+                let why = foresight.check(vec![jobs], &RunOptions::default()).err().unwrap_or_default();
+                mistakes.add(why.iter().map(|why| load.placed(why, text)), &named);
                 runs.push(Run { number: runs.len() + 1, case, values: named, load, owns_file });
             }
         }
+        mistakes.none_of(runs.len())?;
         let axes = axes.into_iter().map(|Axis { name, values }| Axis {
             values: values.iter().map(|value| shown(&name, value)).collect(),
             name,
         });
-        Ok(Sweep { name, cases, axes: axes.collect(), one_at_a_time, runs })
+        let sweep = Sweep { name, cases, axes: axes.collect(), one_at_a_time, runs };
+        Ok((sweep, foresight.held))
+    }
+}
+
+/// The mistakes of all points, each once, with the first point that has it and the number of those that do.
+#[derive(Default)]
+struct Mistakes(Vec<(String, String, usize)>);
+
+impl Mistakes {
+    fn add(&mut self, why: impl Iterator<Item = String>, values: &[(String, String)]) {
+        for why in why {
+            match self.0.iter_mut().find(|(known, ..)| *known == why) {
+                Some((.., count)) => *count += 1,
+                None => self.0.push((why, joined(values), 1)),
+            }
+        }
+    }
+
+    /// # Errors
+    /// There are mistakes.
+    fn none_of(self, points: usize) -> Result<(), String> {
+        /// The most that are reported.
+        const MOST: usize = 10;
+        let more = self.0.len().saturating_sub(MOST);
+        let mut words: Vec<String> = self
+            .0
+            .into_iter()
+            .take(MOST)
+            .map(|(why, first, count)| match count {
+                _ if count == points => why,
+                1 => format!("{first}: {why}"),
+                _ => format!("{first} and {} more: {why}", count - 1),
+            })
+            .collect();
+        words.extend((more > 0).then(|| format!("and {more} more mistakes")));
+        if words.is_empty() { Ok(()) } else { Err(words.join("; ")) }
     }
 }
 
 /// The options and their values.
-fn axes(asked: &Asked) -> Result<Vec<Axis>, String> {
+fn axes(given: &[(String, String)]) -> Result<Vec<Axis>, String> {
     let mut axes: Vec<Axis> = Vec::new();
-    for (name, values) in &asked.job_options {
+    for (name, values) in given {
         let known = checked(name)?;
         if axes.iter().any(|axis| axis.name == known) {
             return Err(format!("--{name} is given twice; give all values at once: --{name}=1,4"));
@@ -316,17 +403,22 @@ fn axes(asked: &Asked) -> Result<Vec<Axis>, String> {
 
 /// The canonical name of an option that may be swept.
 fn checked(name: &str) -> Result<&'static str, String> {
-    let definition =
-        registry::find_job(name).or_else(|| registry::find_any_engine(name).first().map(|(_, found)| *found));
-    let Some(definition) = definition else {
-        let meant =
-            registry::suggest(name, "").map(|meant| format!("; did you mean --{meant}?")).unwrap_or_default();
-        return Err(format!("unknown option --{name}{meant}"));
-    };
-    if matches!(definition.name, "name" | "stonewall" | "wait_for" | "group_reporting" | "new_group") {
+    let known = known(name)?;
+    if matches!(known, "name" | "stonewall" | "wait_for" | "group_reporting" | "new_group") {
         return Err(format!("--{name}: this option has no values to sweep over"));
     }
-    Ok(definition.name)
+    Ok(known)
+}
+
+/// The canonical name of an option of jobs.
+fn known(name: &str) -> Result<&'static str, String> {
+    let definition =
+        registry::find_job(name).or_else(|| registry::find_any_engine(name).first().map(|(_, found)| *found));
+    definition.map(|definition| definition.name).ok_or_else(|| {
+        let meant =
+            registry::suggest(name, "").map(|meant| format!("; did you mean --{meant}?")).unwrap_or_default();
+        format!("unknown option --{name}{meant}")
+    })
 }
 
 /// A value for output, without secrets.

@@ -23,13 +23,12 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     };
     let path = Path::new(file);
     let words = |error: TraceError| error.to_string();
-    let version = match asked.value('l') {
+    let version = match asked.value("to-log") {
         None => None,
         Some("2") => Some(TextVersion::V2),
-        Some("3") => Some(TextVersion::V3),
-        Some(other) => return Err(format!("--to-log={other}: text logs have versions 2 and 3")),
+        Some(_) => Some(TextVersion::V3),
     };
-    let wanted = [asked.value('j').is_some(), asked.value('t').is_some(), version.is_some()];
+    let wanted = [asked.has("json"), asked.has("to-job"), version.is_some()];
     if wanted.into_iter().filter(|&wanted| wanted).count() > 1 {
         return Err("--json, --to-job and --to-log exclude each other".to_owned());
     }
@@ -42,10 +41,10 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     }
     let name = path.display().to_string();
     let summary = summarise(reader).map_err(words)?;
-    if asked.value('j').is_some() {
+    if asked.has("json") {
         return Ok(json::summary(&name, &summary));
     }
-    if asked.value('t').is_some() {
+    if asked.has("to-job") {
         return imitate::job_file(&name, &summary);
     }
     Ok(String::from_utf8_lossy(&harmless(text::summary(&name, &summary).as_bytes())).into_owned())

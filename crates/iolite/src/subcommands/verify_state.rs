@@ -20,14 +20,13 @@ fn read(asked: &Asked) -> Result<(Report, bool), String> {
         return Err("needs the name of one state file".to_owned());
     };
     let path = Path::new(file);
-    let policy = match asked.value('p') {
-        None | Some("completed") => Policy::Completed,
+    let policy = match asked.value("policy") {
         Some("fsynced") => Policy::Fsynced,
-        Some(other) => return Err(format!("--policy={other}: not one of completed, fsynced")),
+        _ => Policy::Completed,
     };
-    let report = Report::read(path, policy, asked.value('l').is_some());
+    let report = Report::read(path, policy, asked.has("list"));
     let report = report.map_err(|why| format!("{}: {why}", path.display()))?;
-    Ok((report, asked.value('j').is_some()))
+    Ok((report, asked.has("json")))
 }
 
 struct Report {
@@ -236,7 +235,7 @@ mod tests {
         let path = dir.path().join("s");
         state(&path);
         let name = path.to_str().unwrap();
-        let text = answer(&["-l", name]).unwrap();
+        let text = answer(&["--list", name]).unwrap();
         for line in [
             "verify state of job j (number 1), written by iolite-0\n",
             "writes: 4 issued, 3 acknowledged, 1 in flight\n",
@@ -263,7 +262,7 @@ mod tests {
         state(&path);
         let name = path.to_str().unwrap();
         assert!(answer(&[]).unwrap_err().contains("one state file"));
-        assert!(answer(&["-p", "all", name]).unwrap_err().contains("--policy=all"));
+        assert!(answer(&["--policy=all", name]).unwrap_err().contains("--policy=all"));
         assert!(answer(&["/dev/zero"]).unwrap_err().contains("/dev/zero: not a regular file"));
         assert!(answer(&["/"]).unwrap_err().contains("Is a directory"));
         let pipe = dir.path().join("pipe");

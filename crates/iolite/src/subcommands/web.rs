@@ -25,12 +25,12 @@ const MOST_JOBS: usize = 3;
 
 /// Serves until the program is ended.
 pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
-    let listen = asked.value('l').unwrap_or_default();
+    let listen = asked.value("listen").unwrap_or_default();
     let address = web_address(listen).map_err(|why| format!("--listen={listen}: {why}"))?;
-    let tls = asked.value('t').map(|value| web_tls(value).map_err(|why| format!("--tls={value}: {why}")));
+    let tls = asked.value("tls").map(|value| web_tls(value).map_err(|why| format!("--tls={value}: {why}")));
     let tls = tls.transpose()?;
     check_web(address, tls.as_ref(), "--tls").map_err(|why| format!("--listen={listen}: {why}"))?;
-    let place = match (&asked.operands[..], asked.value('s')) {
+    let place = match (&asked.operands[..], asked.value("store")) {
         ([], store) => Place::Store(saving::place(store.map(Path::new))?),
         ([directory], None) => Place::Directory(directory.into()),
         ([_], Some(_)) => return Err("--store: give it, or a directory of results, and not both".to_owned()),
@@ -61,11 +61,10 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
 
 /// The part for writing and starting jobs, if requested.
 fn desk(program: &str, asked: &Asked, place: &Place) -> Result<Option<Desk>, String> {
-    let named =
-        asked.options.iter().filter(|(letter, _)| *letter == 'o').flat_map(|(_, value)| value.split(','));
+    let named = asked.values("serve-only").flat_map(|value| value.split(','));
     let only: Vec<PathBuf> = named.filter(|path| !path.is_empty()).map(PathBuf::from).collect();
-    let is_allowed = asked.value('r').is_some();
-    match (is_allowed, asked.value('o').is_some(), only.is_empty()) {
+    let is_allowed = asked.has("allow-run");
+    match (is_allowed, asked.has("serve-only"), only.is_empty()) {
         (false, false, _) => return Ok(None),
         (false, true, _) => return Err("--serve-only: has no effect without --allow-run".to_owned()),
         (true, true, true) => return Err("--serve-only: needs the path of a file or directory".to_owned()),

@@ -36,24 +36,23 @@ pub fn run(asked: &Asked) -> Result<String, String> {
 
 impl Setting {
     fn new(asked: &Asked) -> Result<Setting, String> {
-        let law = match asked.value('t').unwrap_or("zipf") {
-            "zipf" => Law::Zipf(asked.fraction('i', 1e-6, 1000.0)?.unwrap_or(1.2)),
-            "pareto" => Law::Pareto(asked.fraction('i', 1e-6, 1.0 - 1e-6)?.unwrap_or(0.3)),
-            "normal" => Law::Normal(asked.fraction('i', 0.0, 100.0)?.unwrap_or(0.0)),
-            other => return Err(format!("-t {other}: not one of zipf, pareto, normal")),
+        let law = match asked.value("law").unwrap_or("zipf") {
+            "zipf" => Law::Zipf(asked.fraction("parameter", 1e-6, 1000.0)?.unwrap_or(1.2)),
+            "pareto" => Law::Pareto(asked.fraction("parameter", 1e-6, 1.0 - 1e-6)?.unwrap_or(0.3)),
+            _ => Law::Normal(asked.fraction("parameter", 0.0, 100.0)?.unwrap_or(0.0)),
         };
         let setting = Setting {
             law,
-            block: asked.number('b', 1)?.unwrap_or(4096),
-            gigabytes: asked.number('g', 1)?.unwrap_or(500),
-            rows: asked.number('o', 1)?.unwrap_or(20),
-            hits: asked.fraction('p', 0.0, 100.0)?,
-            csv: asked.value('c').is_some(),
+            block: asked.number("block-size", 1)?.unwrap_or(4096),
+            gigabytes: asked.number("size", 1)?.unwrap_or(500),
+            rows: asked.number("rows", 1)?.unwrap_or(20),
+            hits: asked.fraction("hits", 0.0, 100.0)?,
+            csv: asked.has("csv"),
         };
         match setting.bytes() {
             Some(bytes) if bytes >= setting.block => Ok(setting),
-            Some(_) => Err(format!("-b {}: larger than the data", setting.block)),
-            None => Err(format!("-g {}: too much", setting.gigabytes)),
+            Some(_) => Err(format!("--block-size={}: larger than the data", setting.block)),
+            None => Err(format!("--size={}: too much", setting.gigabytes)),
         }
     }
 
@@ -65,7 +64,9 @@ impl Setting {
     fn draw(&self) -> Result<Vec<u32>, String> {
         let blocks = self.bytes().unwrap_or(u64::MAX) / self.block;
         let too_many = || {
-            format!("there is no memory to count {blocks} blocks; use larger ones (-b), or less data (-g)")
+            format!(
+                "there is no memory to count {blocks} blocks; use larger ones (--block-size), or less data (--size)"
+            )
         };
         let mut hits: Vec<u32> = Vec::new();
         // An allocation may succeed although there is not enough memory.

@@ -290,7 +290,7 @@ fn questions() -> Vec<String> {
     let measured = ["--crctest=crc16", "--cpuclock-test", "--memcpytest=simple", "--showcmd job.fio"];
     let subcommands = iolite_options::commands::ALL.iter().flat_map(|subcommand| match subcommand.name {
         "compare" => ["table", "json", "csv"]
-            .map(|format| format!("compare -f {format} report.json report.json"))
+            .map(|format| format!("compare -F {format} report.json report.json"))
             .to_vec(),
         "completion" => ["bash", "zsh", "fish"].map(|shell| format!("completion {shell}")).to_vec(),
         "device" => vec!["device --help".to_owned()],

@@ -91,8 +91,8 @@ fn known_differences_of_real_results_are_found() {
         // A side may be a list or several arguments.
         let list = |side: &str| [0, 1, 2, 3, 4].map(|run| format!("{side}/{run}.json"));
         for line in [
-            format!("compare -f csv {} {}", list("base").join(","), list("new").join(",")),
-            format!("compare -f csv {} vs {}", list("base").join(" "), list("new").join(" ")),
+            format!("compare -F csv {} {}", list("base").join(","), list("new").join(",")),
+            format!("compare -F csv {} vs {}", list("base").join(" "), list("new").join(" ")),
         ] {
             let table = ours().line(dir.path(), &line).ok().stdout;
             assert!(table.starts_with("base,new,job,direction,figure,unit,base_runs,"), "{table}");
@@ -108,7 +108,7 @@ fn single_results_have_figures_and_no_verdict() {
     let like = result(&ours(), dir.path());
     repeats(dir.path(), "base", &like, 1.0, 1);
     repeats(dir.path(), "new", &like, 0.5, 1);
-    let run = ours().line(dir.path(), "compare -f json base new --fail-if iops<-5%");
+    let run = ours().line(dir.path(), "compare -F json base new --fail-if iops<-5%");
     assert_eq!(run.code(), 3, "{run}");
     let found = answer(&run);
     let row = row(&found, "read", "iops");
@@ -134,7 +134,7 @@ fn limits_set_the_exit_status() {
         let mut line = vec!["compare", "base", "new"];
         line.extend(limits.iter().flat_map(|limit| ["--fail-if", limit]));
         for format in ["table", "json", "csv", "html"] {
-            let run = ours().run(dir.path(), line.iter().copied().chain(["-f", format]));
+            let run = ours().run(dir.path(), line.iter().copied().chain(["-F", format]));
             assert_eq!(run.code(), status, "{limits:?}: {run}");
         }
         let run = ours().run(dir.path(), line.iter().copied().chain(["--fail-inconclusive"]));
@@ -160,7 +160,7 @@ fn the_answer_goes_to_a_file() {
     repeats(dir.path(), "base", &like, 1.0, 5);
     repeats(dir.path(), "new", &like, 0.5, 5);
     for format in ["table", "json", "csv", "html"] {
-        let line = format!("compare base new -f {format} --fail-if=iops<-5%");
+        let line = format!("compare base new -F {format} --fail-if=iops<-5%");
         let printed = ours().line(dir.path(), &line);
         let written = ours().line(dir.path(), &format!("{line} --output=answer"));
         assert_eq!((printed.code(), written.code(), written.stdout.as_str()), (1, 1, ""), "{written}");
@@ -235,11 +235,11 @@ fn names_are_shown_as_text() {
     repeats(dir.path(), "new", &like, 0.5, 5);
     let table = ours().line(dir.path(), "compare base new").ok().stdout;
     assert!(table.contains("a\\x1b[31m,\"b\" c: read") && !table.contains('\u{1b}'), "{table}");
-    let csv = ours().line(dir.path(), "compare -f csv base new").ok().stdout;
+    let csv = ours().line(dir.path(), "compare -F csv base new").ok().stdout;
     assert!(csv.contains("\"a\\x1b[31m,\"\"b\"\"\nc\",read,iops") && !csv.contains('\u{1b}'), "{csv}");
-    let page = ours().line(dir.path(), "compare -f html base new").ok().stdout;
+    let page = ours().line(dir.path(), "compare -F html base new").ok().stdout;
     assert!(page.contains("a\\x1b[31m,&quot;b&quot; c: read") && !page.contains('\u{1b}'), "{page}");
-    let found = answer(&ours().line(dir.path(), "compare -f json base new").ok());
+    let found = answer(&ours().line(dir.path(), "compare -F json base new").ok());
     assert_eq!(found["comparisons"][0]["job"], "a\u{1b}[31m,\"b\"\nc");
 }
 
@@ -256,10 +256,10 @@ fn a_page_of_a_comparison_in_a_browser() {
     repeats(dir.path(), "base", &like, 1.0, 5);
     repeats(dir.path(), "new", &like, 0.5, 5);
     let line = "compare base new --fail-if=read.iops<-5%";
-    let page = ours().line(dir.path(), &format!("{line} -f html"));
+    let page = ours().line(dir.path(), &format!("{line} -F html"));
     assert_eq!(page.code(), 1, "the limit holds for pages as well");
     fs::write(dir.path().join("p.html"), &page.stdout).unwrap();
-    let found = answer(&ours().line(dir.path(), &format!("{line} -f json")));
+    let found = answer(&ours().line(dir.path(), &format!("{line} -F json")));
     for (width, height, is_dark) in
         [(1280, 900, false), (1280, 900, true), (390, 844, false), (390, 844, true)]
     {

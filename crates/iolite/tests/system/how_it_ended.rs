@@ -39,7 +39,7 @@ fn a_kept_run_says_how_it_ended() {
         (kept(&format!("{LONG} --trigger-timeout=1")), 0, "interrupted", "ended by the trigger"),
         (kept(&format!("{short} {full}")), 1, "failed", "1 worker had an error"),
     ];
-    let listed = json(&ours().line(dir.path(), "runs list -f json --store=s.db").ok());
+    let listed = json(&ours().line(dir.path(), "runs list -F json --store=s.db").ok());
     let table = ours().line(dir.path(), "runs --store=s.db").ok().stdout;
     for (place, (run, code, status, why)) in expected.iter().enumerate() {
         let number = place + 1;
@@ -58,7 +58,7 @@ fn a_kept_run_says_how_it_ended() {
         assert_eq!(page.contains("1 of 2 jobs had errors"), *status == "failed", "{number}");
     }
     for (status, numbers) in [("ended", vec![1]), ("interrupted", vec![2, 3, 4]), ("failed", vec![5])] {
-        let words = format!("runs list -f json --status={status} --store=s.db");
+        let words = format!("runs list -F json --status={status} --store=s.db");
         let listed = json(&ours().line(dir.path(), &words).ok());
         let found = listed["runs"].as_array().unwrap().iter().map(|run| run["run"].as_i64().unwrap());
         assert_eq!(found.collect::<Vec<_>>(), numbers, "{status}");

@@ -22,7 +22,7 @@ fn json(finished: &Finished) -> Value {
 
 /// The runs of the store in `dir`, as listed by `iolite runs list` with these options.
 fn runs(dir: &Path, words: &str) -> Vec<Value> {
-    let listed = ours().line(dir, &format!("runs list -f json --store=s.db {words}")).ok();
+    let listed = ours().line(dir, &format!("runs list -F json --store=s.db {words}")).ok();
     json(&listed)["runs"].as_array().unwrap().clone()
 }
 
@@ -268,8 +268,8 @@ fn kept_runs_are_compared_and_shown() {
     import(dir.path(), "base", 1.0);
     import(dir.path(), hostile, 0.5);
     for words in [
-        ["compare", "label:base", &format!("label:{hostile}"), "--store=s.db", "-f", "csv"],
-        ["compare", "run:1-5", "run:6,7,8-10", "--store=s.db", "-f", "csv"],
+        ["compare", "label:base", &format!("label:{hostile}"), "--store=s.db", "-F", "csv"],
+        ["compare", "run:1-5", "run:6,7,8-10", "--store=s.db", "-F", "csv"],
     ] {
         let run = ours().run(dir.path(), words).ok();
         assert!(run.stdout.contains(",job,read,iops,1/s,5,") && run.stdout.contains(",worse,"), "{run}");
@@ -370,7 +370,7 @@ fn mistakes_are_reported() {
     fs::write(dir.path().join("null"), "{\"jobs\": null}").unwrap();
     fs::File::create(dir.path().join("huge")).unwrap().set_len(300 << 20).unwrap();
     for (line, why) in [
-        ("runs lost", "\"lost\" is not one of list, show"),
+        ("runs lost", "lost is not one of list, show"),
         ("runs show --store=s.db", "show needs one run"),
         ("runs show 1 --store=s.db", "there is no run 1"),
         ("runs show x --store=s.db", "\"x\" is not a run of a store"),
@@ -378,7 +378,7 @@ fn mistakes_are_reported() {
         ("runs label 1 --store=s.db", "label needs a run and a label"),
         ("runs list --since=yesterday --store=s.db", "--since=yesterday: not a date"),
         ("runs list --last=0 --store=s.db", "must be at least 1"),
-        ("runs list -f xml --store=s.db", "not one of table, json"),
+        ("runs list -F xml --store=s.db", "not one of table, json"),
         (
             "runs list --status=over --store=s.db",
             "--status=over: not one of ended, interrupted, failed, unknown",

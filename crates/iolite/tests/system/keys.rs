@@ -264,7 +264,7 @@ pub fn keys_are_renewed_and_revoked() {
         ("keys renew .", "No such file"),
         (&format!("keys revoke {home}"), "needs to know which keys"),
         (&format!("keys revoke {home} bogus"), "\"bogus\" is not a key"),
-        ("keys show --days=3", "-d has no effect on show"),
+        ("keys show --days=3", "--days has no effect on show"),
     ] {
         let refused = keys(line).refused();
         assert!(refused.stderr.contains(why), "{line}: {refused}");

@@ -115,7 +115,7 @@ fn log2csv_prints_percentiles_over_time() {
     }
     let count =
         |table: &[Vec<String>]| table[1..].iter().map(|row| row[2].parse::<u64>().unwrap()).sum::<u64>();
-    let both = table("log2csv -a -p 50,100 -u us x_clat_hist.1.log x_clat_hist.2.log");
+    let both = table("log2csv --all --percentiles=50,100 --unit=us x_clat_hist.1.log x_clat_hist.2.log");
     assert_eq!(both[0], ["time_ms", "direction", "count", "min", "p50", "p100", "max"]);
     assert_eq!(count(&both), count(&one) + count(&table("log2csv x_clat_hist.2.log")));
     assert!(both[1..].iter().all(|row| row[1] == "all" && row[5] == row[6] && row[0].ends_with("000")));
@@ -130,7 +130,7 @@ fn log2csv_reads_compressed_logs_and_any_coarseness() {
              --log_hist_coarseness={coarseness} --log_store_compressed=1"
         );
         ours().line(dir.path(), &line).ok();
-        let table = columns(&ours().line(dir.path(), "log2csv -a c_clat_hist.1.log.fz").ok().stdout);
+        let table = columns(&ours().line(dir.path(), "log2csv --all c_clat_hist.1.log.fz").ok().stdout);
         let count: u64 = table[1..].iter().map(|row| row[2].parse::<u64>().unwrap()).sum();
         assert_eq!(count, 1024);
     }
@@ -151,10 +151,10 @@ fn log2csv_reports_errors_with_their_place() {
         ("log2csv empty.json", "empty.json: it has no \"jobs\""),
         ("log2csv empty.log broken.json", "broken.json: a report is converted alone"),
         ("log2csv broken.json empty.log", "broken.json: a report is converted alone"),
-        ("log2csv -p 50,x lat.log", "-p 50,x: \"x\" is not a number"),
-        ("log2csv -u s lat.log", "-u s: not one of ns, us, ms"),
-        ("log2csv -o out.csv lat.log", "-o is for reports"),
-        ("log2csv -t 5 broken.json", "-t is for histogram logs"),
+        ("log2csv --percentiles=50,x lat.log", "--percentiles=50,x: \"x\" is not a number"),
+        ("log2csv --unit=s lat.log", "--unit=s: not one of ns, us, ms"),
+        ("log2csv -o out.csv lat.log", "--output is for reports"),
+        ("log2csv --together=5 broken.json", "--together is for histogram logs"),
     ] {
         ours().line(dir.path(), line).refused().says(reason);
     }

@@ -87,12 +87,19 @@ pub fn files_take_turns_and_are_compared() {
         let line = format!("--repeat={seed} base.fio new.fio --output=again-{}", &seed[2..]);
         assert_eq!(told(&ours().line(dir.path(), &line).ok().stderr) == order, is_same, "{seed}");
     }
-    // A repetition of the command runs nothing and prints the same as a table. (The seed need not be given again.)
+    // A finished series is not continued.
+    let again = ours().line(dir.path(), "--repeat=5 base.fio new.fio --output=out").refused();
+    assert!(again.stderr.contains("this series of repeats was finished at 2"), "{again}");
+    assert_eq!(report(&out.join("result.json")), answer);
+    // As if it had been interrupted just before its end. (The seed need not be given again.)
+    let mut plan = report(&out.join("plan.json"));
+    plan["finished_ms"] = Value::Null;
+    fs::write(out.join("plan.json"), plan.to_string()).unwrap();
     let again = ours().line(dir.path(), "--repeat=5 base.fio new.fio --output=out").ok();
-    assert!(again.stderr.contains("(seed 7) (10 of them exist already)"), "{again}");
+    assert!(again.stderr.contains("(seed 7) (10 of them exist already, since 2"), "{again}");
     assert!(again.stdout.contains("The job files differ in bs"), "{again}");
     let command = again.stdout.lines().find_map(|line| line.split_once(": iolite compare ")).unwrap().1;
-    let compared = ours().line(dir.path(), &format!("compare {command} -f json")).ok();
+    let compared = ours().line(dir.path(), &format!("compare {command} -F json")).ok();
     assert_eq!(json(&compared.stdout)["comparisons"][0]["figures"], block["figures"]);
     // Other commands do not overwrite the series.
     for other in [
@@ -134,8 +141,10 @@ fn one_file_shows_its_spread() {
     // Options of the command line apply to each run, and each run has a page.
     assert_eq!(report(&out.join("base/run-2.json"))["jobs"][0]["read"]["io_bytes"], 2 << 20);
     assert!(fs::read_to_string(out.join("base/run-4.html")).unwrap().starts_with("<!doctype html>"));
+    // A repetition of the command measures again, elsewhere.
     let table = ours().line(dir.path(), "--repeat=4 base.fio --loops=2 --eta=never").ok();
     assert!(table.stdout.starts_with("base.fio: 4 runs\n") && table.stderr.is_empty(), "{table}");
+    assert!(began(&dir.path().join("base-2.repeat/base/run-1.json")) > began(&out.join("base/run-4.json")));
     // Jobs on the command line, and on standard input.
     let run = ours().line(dir.path(), "--name=x --ioengine=null --size=4k --repeat=2").ok();
     assert!(run.stdout.starts_with("the command line: 2 runs"), "{run}");
@@ -176,10 +185,10 @@ fn interrupted_repeats_go_on() {
     }
     let there = reports();
     let last = ours().line(dir.path(), words).ok();
-    assert!(last.stderr.contains(&format!("({there} of them exist already)")), "{last}");
+    assert!(last.stderr.contains(&format!("({there} of them exist already, since 2")), "{last}");
     assert_eq!(reports(), 6);
     // Interrupted runs are not kept. A kill after the store was written but before the report adds a run.
-    let runs = json(&ours().line(dir.path(), "runs list -f json --store=s.db").ok().stdout);
+    let runs = json(&ours().line(dir.path(), "runs list -F json --store=s.db").ok().stdout);
     let runs = runs["runs"].as_array().unwrap();
     assert!((6..=7).contains(&runs.len()), "{runs:?}");
     assert!(runs.iter().all(|run| run["label"] == "x-base" || run["label"] == "x-new"), "{runs:?}");
@@ -215,11 +224,16 @@ fn a_failed_run_is_tried_again() {
     let dir = scratch();
     let text = "[j]\nrw=read\nbs=4k\nsize=4k\nfilename=f\nallow_file_create=0\n";
     fs::write(dir.path().join("job.fio"), text).unwrap();
+    // What can be known is refused before anything is created.
     let run = ours().line(dir.path(), "--repeat=2 job.fio").refused();
+    assert!(!run.stderr.contains("run 2") && !dir.path().join("job.repeat").exists(), "{run}");
+    fs::write(dir.path().join("f"), vec![1; 4096]).unwrap();
+    let run = ours().line(dir.path(), "--repeat=2 job.fio --exec_prerun=./ready").refused();
     assert!(run.stderr.contains("job.fio, run 2: failed: "), "{run}");
     assert!(run.stderr.contains("job.fio: all of its runs have failed"), "{run}");
-    fs::write(dir.path().join("f"), vec![1; 4096]).unwrap();
-    ours().line(dir.path(), "--repeat=2 job.fio").ok();
+    assert!(!dir.path().join("job.repeat").exists(), "nothing is kept without a result");
+    iolite_testing::write_program(&dir.path().join("ready"), "#!/bin/sh\n").unwrap();
+    ours().line(dir.path(), "--repeat=2 job.fio --exec_prerun=./ready").ok();
     // A job file that changes during the series is an error.
     let slow = format!("{text}rate_iops=1\ntime_based\nruntime=1s\n");
     fs::write(dir.path().join("slow.fio"), &slow).unwrap();

@@ -234,7 +234,13 @@ fn bash_completes() {
     assert_eq!(offered("iolite --group_repo"), ["--group_reporting"]);
     assert_eq!(offered("iolite zi"), ["zipf"]);
     assert_eq!(offered("iolite completion "), ["bash", "zsh", "fish"]);
-    assert_eq!(offered("iolite dedupe -"), ["-b", "-t", "-d", "-o", "-c", "-B", "-p", "-C", "--help"]);
+    assert_eq!(offered("iolite keys "), ["new", "show", "renew", "revoke"]);
+    assert_eq!(offered("iolite keys new mi"), ["mine.fio"]);
+    assert_eq!(offered("iolite sweep --preset=st"), ["streaming", "storage"]);
+    assert_eq!(offered("iolite sweep --preset st"), ["streaming", "storage"]);
+    assert_eq!(offered("iolite dedupe --co"), ["--collisions", "--compress"]);
+    assert!(offered("iolite dedupe -").contains(&"-B".to_owned()));
+    assert_eq!(offered("iolite keys -"), ["--days", "--help"]);
     assert_eq!(offered("iolite dedupe mi"), ["mine.fio"]);
     // The value of an option may be the next word, unless the option takes none.
     assert_eq!(offered("iolite --rw randw"), ["randwrite"]);
@@ -270,6 +276,8 @@ fn fish_completes() {
     assert!(!offered("iolite --ioengine=psync --fixedb").unwrap().contains("--fixedbufs"));
     assert!(offered("iolite zi").unwrap().contains("zipf"));
     assert_eq!(offered("iolite completion z").unwrap().trim(), "zsh");
+    assert_eq!(offered("iolite keys rev").unwrap().trim(), "revoke");
+    assert_eq!(offered("iolite sweep --preset=sto").unwrap().trim(), "--preset=storage");
     let choices = offered("iolite zipf -t ").unwrap();
     let choices: Vec<&str> = choices.lines().filter_map(|line| line.split('\t').next()).collect();
     assert_eq!(choices, ["normal", "pareto", "zipf"]);
@@ -312,6 +320,9 @@ fn zsh_completes() {
     assert!(!offered("iolite --").unwrap().contains("--fixedbufs:"));
     assert!(offered("iolite z").unwrap().contains("zipf:"));
     assert_eq!(offered("iolite completion ''").unwrap(), "bash\nzsh\nfish\n");
+    assert_eq!(offered("iolite keys ''").unwrap(), "new\nshow\nrenew\nrevoke\n");
+    assert_eq!(offered("iolite keys new ''").unwrap(), "FILES\n");
+    assert!(offered("iolite sweep --preset=").unwrap().starts_with("oltp\nlog\n"));
     assert_eq!(offered("iolite zipf -t ''").unwrap(), "zipf\npareto\nnormal\n");
     assert!(offered("iolite dedupe -").unwrap().lines().any(|line| line == "--help:Help"));
     assert!(offered("iolite --rw ''").unwrap().lines().any(|line| line == "randwrite"));
@@ -327,4 +338,39 @@ fn completion_is_for_three_shells() {
     let dir = scratch();
     ours().line(dir.path(), "completion").refused().says("bash, zsh or fish");
     ours().line(dir.path(), "completion tcsh").refused().says("tcsh");
+}
+
+/// Each mistake in a subcommand's words has exit status 1 and a hint; nothing is answered by the general help.
+#[test]
+fn misspelt_words_have_hints() {
+    let dir = scratch();
+    for (line, hint) in [
+        ("swep", "swep: unable to read this job file: No such file or directory; did you mean iolite sweep?"),
+        ("runs compare 1 2", "did you mean iolite compare run:1 run:2?"),
+        ("runs shwo 1", "did you mean show?"),
+        ("keys revok", "did you mean revoke?"),
+        ("completion bsh", "did you mean bash?"),
+        ("agent --help", "agent: neither a subcommand nor a job file; did you mean iolite --server?"),
+        ("swep --help", "did you mean iolite sweep?"),
+        ("device -F jbos f", "-F jbos: not one of table, json, jobs; did you mean jobs?"),
+        ("report --outptu=x r.json", "did you mean --output?"),
+        ("web -o /srv", "unknown option -o; iolite web --help lists them"),
+        ("sweep j.fio --outptu=x", "did you mean --output?"),
+        ("verify-state --policy", "--policy needs a value: completed|fsynced"),
+        ("verify-state --policy --json s", "--policy needs a value"),
+    ] {
+        let run = ours().line(dir.path(), line).refused();
+        assert!(run.stderr.contains(hint) && run.stdout.is_empty(), "{line}: {run}");
+    }
+    // A job file may be beside a question.
+    fs::write(dir.path().join("agent"), "[j]\n").unwrap();
+    ours().line(dir.path(), "agent --help").ok().says("Usage: iolite");
+    for command in iolite_options::commands::ALL {
+        for help in ["--help", "-h"] {
+            let usage = format!("Usage: iolite {}", command.name);
+            ours().line(dir.path(), &format!("{} {help}", command.name)).ok().says(&usage);
+        }
+        let unknown = ours().line(dir.path(), &format!("{} --nosuchoption", command.name)).refused();
+        assert!(unknown.stderr.contains("unknown option --nosuchoption"), "{unknown}");
+    }
 }

@@ -1,6 +1,7 @@
 //! `iolite sweep`: points, the state after an interrupt, presets, and the page.
 
 use crate::common::browser::Browser;
+use crate::common::devices::Loop;
 use crate::common::{Json, Program, program::Finished, scratch};
 use iolite_testing::{NbdServer, or_skip};
 use serde_json::Value;
@@ -93,20 +94,148 @@ fn all_points_are_run() {
         "{table}"
     );
     assert!(kept("result.html").contains("Sweep: job.fio"));
-    // A repetition of the command runs nothing.
-    let again = ours().line(dir.path(), "sweep job.fio --iodepth=1..4x2 --blocksize=4k,64k -f csv").ok();
-    assert_eq!(again.stdout, table);
-    assert!(again.stderr.contains("6 of them exist already"), "{again}");
     // For a single point, its values are printed above the figures.
     let single = ours().line(dir.path(), "sweep job.fio --bs=8k --output=single").ok();
-    assert!(single.stdout.starts_with("All points: bs=8k\n\n"), "{single}");
-    // A different sweep does not overwrite it.
-    ours().line(dir.path(), "sweep job.fio --iodepth=1,2").refused().says("there is another sweep");
+    assert!(single.stdout.contains("\n\nAll points: bs=8k\n\n"), "{single}");
+}
+
+/// A repetition of the command measures again, into a new directory, and so does one with other settings. A directory
+/// that was named is not overwritten.
+#[test]
+fn a_finished_sweep_is_measured_again() {
+    let dir = scratch();
+    job(dir.path(), "iodepth=64");
+    let words = "sweep job.fio --iodepth=1,2";
+    let mut times = Vec::new();
+    for (options, place) in [("", "job"), ("", "job-2"), (" --bs=8k", "job-3"), ("", "job-4")] {
+        let run = ours().line(dir.path(), &format!("{words}{options}")).ok();
+        let place = format!("{place}.sweep");
+        assert!(run.stderr.contains(&format!("2 points; results go to {place}\n")), "{run}");
+        let reports = reports(&dir.path().join(&place));
+        times.extend(reports.values().map(|report| json(report)["timestamp_ms"].as_u64().unwrap()));
+    }
+    assert!(times.len() == 8 && times.is_sorted_by(|one, other| one < other), "{times:?}");
+    let before = reports(&dir.path().join("job.sweep"));
+    let refused = ours().line(dir.path(), &format!("{words} --output=job.sweep")).refused();
+    assert!(
+        refused.stderr.contains("this sweep was finished at 2")
+            && refused.stderr.contains("give another directory"),
+        "{refused}"
+    );
+    for other in ["--iodepth=1,4", "--iodepth=1,2 --bs=2k"] {
+        let line = format!("sweep job.fio {other} --output=job.sweep");
+        ours().line(dir.path(), &line).refused().says("there is another sweep");
+    }
     job(dir.path(), "iodepth=64\nrandrepeat=0");
-    ours()
-        .line(dir.path(), "sweep job.fio --iodepth=1..4x2 --bs=4k,64k")
-        .refused()
-        .says("there is another sweep");
+    ours().line(dir.path(), &format!("{words} --output=job.sweep")).refused().says("there is another sweep");
+    assert_eq!(reports(&dir.path().join("job.sweep")), before);
+}
+
+/// Each form of the result says when, where and with what it was measured.
+#[test]
+fn results_name_their_circumstances() {
+    let dir = scratch();
+    job(dir.path(), "");
+    let run = ours().line(dir.path(), "sweep job.fio --bs=4k,8k --rw=read,randread").ok();
+    let out = dir.path().join("job.sweep");
+    let report = json(&fs::read_to_string(out.join("point-0001.json")).unwrap());
+    let host = report["iolite"]["host"]["name"].as_str().unwrap();
+    let with = format!(", host {host}, ioengine=null, rw=read|randread, bs=4k|8k");
+    let (date, rest) = run.stdout.strip_prefix("job.fio: ").unwrap().split_at("2026-11-27 23:40".len());
+    assert!(date.starts_with('2') && rest.starts_with(&format!("{with}\n\n")), "{run}");
+    assert!(fs::read_to_string(out.join("result.html")).unwrap().contains(&format!("{date}{with}")));
+    let table = fs::read_to_string(out.join("result.csv")).unwrap();
+    let lines: Vec<&str> = table.lines().collect();
+    // The axes have columns already.
+    assert!(lines[0].ends_with(",error,time,host,device,ioengine"), "{table}");
+    assert!(lines[4].ends_with(&format!(",{host},,null")), "{table}");
+    let result = json(&fs::read_to_string(out.join("result.json")).unwrap());
+    assert_eq!(
+        (&result["points"][3]["measured"]["rw"], &result["points"][3]["measured"]["host"]),
+        (&"randread".into(), &host.into())
+    );
+    // A file is on a device, or at least on a file system.
+    let run = ours().line(dir.path(), "sweep --bs=4k,8k --name=f --size=64k --rw=write").ok();
+    assert!(run.stdout.contains(", device ") && run.stdout.contains(", rw=write, bs=4k|8k\n"), "{run}");
+}
+
+/// Mistakes that can be known are refused before anything is created, and do not block the corrected command.
+#[test]
+fn mistakes_leave_nothing() {
+    let dir = scratch();
+    let run = small(dir.path(), "--preset=storage --direct=0 --directory=nosuch").refused();
+    assert!(run.stderr.contains("directory=nosuch: No such file or directory"), "{run}");
+    assert!(!run.stderr.contains("points") && run.stdout.is_empty(), "{run}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    let run = small(dir.path(), "--preset=storage --direct=0 --directory=.,nosuch").refused();
+    assert_eq!(run.stderr.matches("directory=nosuch: No such file").count(), 1, "{run}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    // What only a run can find leaves nothing either, if no point has a result.
+    job(dir.path(), "exec_prerun=false");
+    let run = ours().line(dir.path(), "sweep job.fio --bs=4k,8k --output=out");
+    assert_eq!(run.code(), 1, "{run}");
+    assert!(run.stderr.contains("no point has a result, so nothing is kept"), "{run}");
+    job(dir.path(), "exec_prerun=true");
+    ours().line(dir.path(), "sweep job.fio --bs=4k,8k --output=out").ok();
+}
+
+/// Before the first point, a message names the files and devices whose data will be lost.
+#[test]
+fn data_that_will_be_lost_is_named() {
+    let dir = scratch();
+    fs::write(dir.path().join("f"), vec![1; 65536]).unwrap();
+    let words = "--filename=f --size=64k --name=a";
+    let told = "f: this regular file is written to, and what is there is lost\n";
+    let run = ours().line(dir.path(), &format!("sweep --bs=4k,8k --rw=read {words}")).ok();
+    assert!(!run.stderr.contains(told), "{run}");
+    let run = ours().line(dir.path(), &format!("sweep --bs=4k --rw=read,write {words}")).ok();
+    assert!(run.stderr.find(told).unwrap() < run.stderr.find("[1/2]").unwrap(), "{run}");
+    let device = or_skip!(Loop::new(dir.path(), 1 << 20));
+    let run = ours().line(
+        dir.path(),
+        &format!("sweep --bs=4k,8k --rw=randwrite --filename={} --size=64k --name=a", device.path),
+    );
+    let told = format!("{}: this block device is written to, and what is there is lost\n", device.path);
+    assert!(run.ok().stderr.contains(&told));
+}
+
+#[test]
+fn jobs_of_the_command_line_are_swept() {
+    let dir = scratch();
+    let words =
+        "sweep --iodepth=1,4 --name=a --ioengine=null --size=1m --time_based --runtime 50ms --rw=randread";
+    let run = ours().line(dir.path(), words).ok();
+    assert!(run.stderr.contains("2 points; results go to a.sweep"), "{run}");
+    let options = options_of(&reports(&dir.path().join("a.sweep"))["point-0002.json"]);
+    for (name, value) in [("iodepth", "4"), ("time_based", "1"), ("runtime", "50ms"), ("size", "1m")] {
+        assert_eq!(options[name], value, "{options}");
+    }
+    // Options before the first job are those of all jobs.
+    let words =
+        "sweep --bs=4k,8k --ioengine=null --name=a --size=64k --name=b --size=128k --rw=write --output=two";
+    ours().line(dir.path(), words).ok();
+    let report = json(&reports(&dir.path().join("two"))["point-0002.json"]);
+    let of = |job: usize, name: &str| report["jobs"][job]["job options"][name].clone();
+    assert_eq!([of(0, "size"), of(1, "size"), of(1, "rw")], ["64k", "128k", "write"]);
+    assert_eq!([of(0, "bs"), of(1, "bs")], ["8k", "8k"]);
+    // Options without a value, with a job file.
+    job(dir.path(), "runtime=50ms");
+    ours().line(dir.path(), "sweep job.fio --time_based --bs=4k,8k --output=file").ok();
+    assert_eq!(options_of(&reports(&dir.path().join("file"))["point-0001.json"])["time_based"], "1");
+}
+
+#[test]
+fn presets_are_listed() {
+    let dir = scratch();
+    let list = ours().line(dir.path(), "sweep --preset=list").ok().stdout;
+    for preset in ["oltp", "log", "vm-boot", "streaming", "backup", "storage"] {
+        assert!(list.lines().any(|line| line.trim_start().starts_with(&format!("{preset} "))), "{list}");
+    }
+    let wrong = ours().line(dir.path(), "sweep --preset=storag").refused();
+    assert!(
+        wrong.stderr.contains(list.trim_end()) && wrong.stderr.contains("did you mean storage?"),
+        "{wrong}"
+    );
 }
 
 #[test]
@@ -116,7 +245,7 @@ fn options_are_varied_alone() {
     let words = "sweep job.fio --one-at-a-time --numjobs=1,2 --bs=4k,8k,16k --output=out";
     let run = ours().line(dir.path(), words).ok();
     let rows: Vec<Vec<&str>> =
-        run.stdout.lines().skip(1).take(4).map(|row| row.split_whitespace().take(2).collect()).collect();
+        run.stdout.lines().skip(3).take(4).map(|row| row.split_whitespace().take(2).collect()).collect();
     assert_eq!(rows, [["1", "4k"], ["2", "4k"], ["1", "8k"], ["1", "16k"]]);
     assert_eq!(reports(&dir.path().join("out")).len(), 4);
 }
@@ -172,20 +301,21 @@ fn failures_and_doubtful_results_are_reported() {
     fs::write(dir.path().join("io.fio"), "[j]\nrw=read\nbs=4k\nsize=4k\n").unwrap();
     let run = ours().line(dir.path(), "sweep io.fio --filename=f,none/f --readonly=0").refused();
     assert!(run.stderr.contains("unknown option --readonly"), "{run}");
-    let run = ours().line(dir.path(), "sweep io.fio --filename=f,none/f --allow_file_create=0");
+    let words = "sweep io.fio --filename=f --direct=0 --exec_prerun=true,./ready";
+    let run = ours().line(dir.path(), words);
     assert_eq!(run.code(), 1, "{run}");
     assert!(
-        run.stderr.contains("filename=none/f: failed: ")
-            && run.stdout.contains("filename=none/f: the run failed: "),
+        run.stderr.contains("exec_prerun=./ready: failed: ")
+            && run.stdout.contains("exec_prerun=./ready: the run failed: "),
         "{run}"
     );
-    assert!(run.stdout.starts_with("All points: allow_file_create=0\n\n"), "{run}");
-    assert!(run.stdout.lines().any(|line| line.contains("none/f") && line.ends_with("failed")), "{run}");
-    // The next run repeats a failed point.
-    fs::create_dir(dir.path().join("none")).unwrap();
-    fs::write(dir.path().join("none/f"), vec![1; 4096]).unwrap();
-    let run = ours().line(dir.path(), "sweep io.fio --filename=f,none/f --allow_file_create=0").ok();
-    assert!(run.stderr.contains("1 of them exist already"), "{run}");
+    assert!(run.stdout.contains("\n\nAll points: filename=f direct=0\n\n"), "{run}");
+    assert!(run.stdout.lines().any(|line| line.contains("./ready") && line.ends_with("failed")), "{run}");
+    // The next run repeats a failed point, and says since when the others are there.
+    iolite_testing::write_program(&dir.path().join("ready"), "#!/bin/sh\n").unwrap();
+    let run = ours().line(dir.path(), words).ok();
+    assert!(run.stderr.contains("1 of them exist already, since 2"), "{run}");
+    assert!(run.stdout.lines().next().unwrap().contains(" (interrupted, and continued at 2"), "{run}");
 }
 
 /// Each warning is printed once, with the names of its points and its line in the job file, or once for all points.
@@ -203,7 +333,7 @@ fn warnings_of_points_are_reported_once() {
     let run = ours()
         .line(dir.path(), "sweep job.fio --iodepth=1,2,4 --bs=4k --filename=g --rw=read,rw --output=out")
         .ok();
-    assert!(run.stdout.starts_with("All points: bs=4k filename=g\n\niodepth  rw "), "{run}");
+    assert!(run.stdout.contains("\n\nAll points: bs=4k filename=g\n\niodepth  rw "), "{run}");
     let told: Vec<&str> = run.stdout.lines().filter(|line| line.contains("job.fio:11:")).collect();
     assert_eq!(told.len(), 1, "{run}");
     assert!(
@@ -236,12 +366,6 @@ fn presets_leave_nothing_behind() {
         );
         assert!(!dir.path().join(&file).exists());
         assert!(reports(&dir.path().join(preset)).len() >= 2);
-        // A later file with that name is not touched, because the same command has nothing left to do.
-        fs::write(dir.path().join(&file), "somebody's").unwrap();
-        let again = small(dir.path(), &format!("--preset={preset} --direct=0 --output={preset}")).ok();
-        assert!(!again.stderr.contains(&file), "{again}");
-        assert_eq!(fs::read_to_string(dir.path().join(&file)).unwrap(), "somebody's");
-        fs::remove_file(dir.path().join(&file)).unwrap();
     }
     let file = dir.path().join("iolite-sweep-oltp.data");
     fs::write(&file, "somebody's").unwrap();
@@ -260,7 +384,7 @@ fn presets_leave_nothing_behind() {
 #[test]
 fn writes_of_a_log_include_their_syncs() {
     let dir = scratch();
-    let run = small(dir.path(), "--preset=log -f json").ok();
+    let run = small(dir.path(), "--preset=log -F json").ok();
     for point in json(&run.stdout)["points"].as_array().unwrap() {
         let report = fs::read_to_string(
             dir.path().join(format!("log.sweep/point-{:04}.json", point["number"].as_u64().unwrap())),
@@ -277,15 +401,15 @@ fn writes_of_a_log_include_their_syncs() {
 #[test]
 fn the_file_of_a_failed_preset_is_reported() {
     let dir = scratch();
-    let words = "--preset=oltp --direct=0 --bssplit=4k/100,5000000/100";
-    let run = small(dir.path(), words);
+    let run = small(dir.path(), "--preset=oltp --direct=0 --exec_prerun=true,false");
     let file = dir.path().join("iolite-sweep-oltp.data");
     assert_eq!(run.code(), 1, "{run}");
     assert!(file.exists(), "{run}");
     let told = format!("{}: this file stays, for the same command to continue with it", file.display());
     assert!(run.stderr.contains(&told), "{run}");
-    // The message does not contain a place in the preset's internal text.
-    assert!(run.stdout.contains(": the run failed: oltp: size=4194304 is smaller"), "{run}");
+    // A message does not contain a place in the preset's internal text.
+    let run = small(dir.path(), "--preset=log --bssplit=4k/100,5000000/100").refused();
+    assert!(run.stderr.contains(": log: size=4194304 is smaller") && !run.stderr.contains("-:"), "{run}");
 }
 
 #[test]
@@ -293,7 +417,7 @@ fn targets_are_beside_each_other() {
     let dir = scratch();
     fs::create_dir(dir.path().join("a")).unwrap();
     fs::create_dir(dir.path().join("b")).unwrap();
-    let run = small(dir.path(), "--preset=storage --directory=a,b --direct=0 -f json").ok();
+    let run = small(dir.path(), "--preset=storage --directory=a,b --direct=0 -F json").ok();
     let relative = &json(&run.stdout)["relative"];
     assert_eq!(relative["columns"], serde_json::json!(["a", "b"]));
     let names: Vec<&str> =
@@ -325,7 +449,7 @@ fn targets_are_beside_each_other() {
         "--ramp_time=0",
         "--runtime=60ms",
         "--output=engines",
-        "-f",
+        "-F",
         "json",
     ];
     let run =
@@ -353,25 +477,26 @@ fn mistakes_are_reported_before_the_first_run() {
     fs::create_dir(dir.path().join("used")).unwrap();
     fs::write(dir.path().join("used/notes"), "").unwrap();
     for (words, why) in [
-        ("", "needs one job file, or --preset=NAME"),
+        ("", "needs one job file, a job in options (--name=a ...), or --preset=NAME"),
         ("job.fio two.fio", "needs one job file"),
         ("nosuch.fio --bs=4k", "nosuch.fio: No such file"),
         ("job.fio --iodpeth=1", "unknown option --iodpeth; did you mean --iodepth?"),
-        ("job.fio --iodepth", "--iodepth needs its values behind a ="),
+        ("job.fio --iodepth", "--iodepth needs a value"),
         ("job.fio --iodepth=", "an empty value"),
         ("job.fio --iodepth=1..8", "a range is FIRST..LASTxFACTOR"),
         ("job.fio --iodepth=1,x", "iodepth=x: "),
         ("job.fio --iodepth=1,1", "1 is given twice"),
         ("job.fio --bs=4k --blocksize=8k", "--blocksize is given twice"),
-        ("job.fio --name=x", "no values to sweep over"),
+        ("job.fio --name=x", "give either a job file, or jobs in options"),
+        ("job.fio --group_reporting", "no values to sweep over"),
         ("job.fio --filename=a#b", "no ; or #"),
         ("job.fio --iodepth=1..999+1 --bs=4k..400k+4k", "more than 10000 points"),
         ("two.fio --bs=4k", "job b waits for others"),
         ("split.fio --bs=4k", "bssplit, beside which bs has no effect"),
         ("job.fio --bs=4k --output=used", "files of others"),
         ("job.fio --bs=4k --output=job.fio", "--output=job.fio"),
-        ("job.fio --bs=4k -f xml", "not one of table, json, csv"),
-        ("--preset=nosuch", "not one of oltp, log, vm-boot"),
+        ("job.fio --bs=4k -F xml", "not one of table, json, csv"),
+        ("--preset=nosuch", "  vm-boot    four readers of mixed sizes"),
         ("--preset=oltp --rw=read", "the cases of this preset"),
         ("--preset=oltp job.fio", "a preset brings its own jobs"),
         ("--preset=oltp --target=a", "--target=…: needs a name, a colon, and options"),

@@ -68,7 +68,7 @@ fn a_block_trace_summary_shows_depth_and_devices() {
     let mut trace = Vec::new();
     bytes.iter().for_each(|(_, record)| blk::write(&mut trace, ByteOrder::Big, record).unwrap());
     fs::write(dir.path().join("blk"), &trace).unwrap();
-    let summary = value(dir.path(), "trace -j blk");
+    let summary = value(dir.path(), "trace --json blk");
     assert_eq!(summary["format"], "blktrace");
     assert_eq!(summary["ios"], 100);
     assert_eq!(summary["depth"]["max"], 3);
@@ -84,7 +84,7 @@ fn a_block_trace_summary_shows_depth_and_devices() {
         .refused()
         .says("trace: cut: record 3: the trace is cut off");
     Program::under_test().line(dir.path(), "trace none").refused().says("none: No such file");
-    Program::under_test().line(dir.path(), "trace -j -t blk").refused().says("exclude each other");
+    Program::under_test().line(dir.path(), "trace --json --to-job blk").refused().says("exclude each other");
 }
 
 #[test]
@@ -122,11 +122,11 @@ fn a_log_is_converted_to_the_other_version_and_back() {
         "fio version 3 iolog\n0 f add\n0 f open\n1000 f write 0 512\n5000 f read 0 512\n5000 f sync 0 0\n9000 f close\n",
     )
     .unwrap();
-    let old = Program::under_test().line(dir.path(), "trace -l 2 log").ok().stdout;
+    let old = Program::under_test().line(dir.path(), "trace --to-log=2 log").ok().stdout;
     let expected = "fio version 2 iolog\nf add\nf open\nf wait 1 0\nf write 0 512\nf wait 5 0\nf read 0 512\nf sync 0 0\n\
                     f wait 9 0\nf close\n";
     assert_eq!(old, expected);
     fs::write(dir.path().join("old"), &old).unwrap();
-    let new = Program::under_test().line(dir.path(), "trace -l 3 old").ok().stdout;
+    let new = Program::under_test().line(dir.path(), "trace --to-log 3 old").ok().stdout;
     assert_eq!(new, fs::read_to_string(dir.path().join("log")).unwrap());
 }

@@ -163,23 +163,24 @@ fn value(text: &mut String, word: &Word) {
     }
 }
 
-/// After the name of a subcommand: its letters, and its operand.
+/// After the name of a subcommand: its options with their values, and its operands.
 fn subcommand_cases() -> String {
+    const FILES: &str =
+        "compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- \"$current\")";
     let mut text = String::new();
     for command in commands::ALL {
         let letters: Vec<String> =
             command.options.iter().flat_map(commands::CommandOption::spellings).collect();
-        let operand = match (command.operand, command.choices) {
-            ("", _) => ":".to_owned(),
-            (_, []) => {
-                "compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- \"$current\")"
-                    .to_owned()
-            }
-            (_, choices) => {
-                format!("mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$current\")", choices.join(" "))
-            }
+        let files = if command.files { FILES } else { ":" };
+        let operand = match command.choices {
+            [] => files.to_owned(),
+            choices => format!(
+                "if [[ $before == {} ]]; then mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$current\"); else {files}; fi",
+                command.name,
+                choices.join(" ")
+            ),
         };
-        let choices: String = command.options.iter().filter_map(letter_choices).collect();
+        let choices: String = command.options.iter().filter_map(value_choices).collect();
         let case = format!(
             "{})\n        if [[ $current != \"$second\" || $line == *[[:space:]]{0}[[:space:]]* ]]; then\n            \
              {choices}if [[ $current == -* ]]; then\n                \
@@ -193,16 +194,20 @@ fn subcommand_cases() -> String {
     text
 }
 
-/// After a letter whose value is one of a few words: those words.
-fn letter_choices(option: &commands::CommandOption) -> Option<String> {
+/// The values of an option, if they are a few words: behind it as the next word, or behind a `=`.
+fn value_choices(option: &commands::CommandOption) -> Option<String> {
     let spellings: Vec<String> =
         option.spellings().map(|spelling| format!("$before == {spelling}")).collect();
+    let choices = option.choices.join(" ");
     (!option.choices.is_empty()).then(|| {
         format!(
-            "if [[ {} ]]; then\n                \
-             mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$current\")\n                return\n            fi\n            ",
+            "if [[ $current == --{word}=* ]]; then\n                \
+             mapfile -t COMPREPLY < <(compgen -W '{choices}' -- \"${{current#*=}}\")\n                \
+             [[ $COMP_WORDBREAKS == *=* ]] || COMPREPLY=(\"${{COMPREPLY[@]/#/--{word}=}}\")\n                return\n            fi\n            \
+             if [[ {} ]]; then\n                \
+             mapfile -t COMPREPLY < <(compgen -W '{choices}' -- \"$current\")\n                return\n            fi\n            ",
             spellings.join(" || "),
-            option.choices.join(" ")
+            word = option.word,
         )
     })
 }

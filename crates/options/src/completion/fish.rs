@@ -28,13 +28,19 @@ pub(super) fn script() -> String {
                 (_, []) => " -x".to_owned(),
                 (_, choices) => format!(" -x -a {}", quoted(&choices.join(" "))),
             };
-            let word = if option.word.is_empty() { String::new() } else { format!(" -l {}", option.word) };
-            let names = format!("-s {}{word}", option.letter);
+            let letter = option.letter().map_or_else(String::new, |letter| format!("-s {letter} "));
+            let names = format!("{letter}-l {}", option.word);
             line(&mut text, &format!("-n {seen} {names}{value} -d {}", quoted(option.help)));
         }
         line(&mut text, &format!("-n {seen} -l help -d Help"));
         if !command.choices.is_empty() {
-            line(&mut text, &format!("-n {seen} -f -a {}", quoted(&command.choices.join(" "))));
+            // Behind one of the words there may be files.
+            let first = quoted(&format!(
+                "__fish_seen_subcommand_from {}; and not __fish_seen_subcommand_from {}",
+                command.name,
+                command.choices.join(" ")
+            ));
+            line(&mut text, &format!("-n {first} -f -a {}", quoted(&command.choices.join(" "))));
         }
     }
     for word in words() {

@@ -149,12 +149,14 @@ fn subcommands() -> String {
             .flat_map(|option| option.spellings().map(|name| (name, described_as(option.help))))
             .map(|(name, help)| quoted(&format!("{name}:{help}")))
             .collect();
-        let operand = match (command.operand, command.choices) {
-            ("", _) => ":".to_owned(),
-            (_, []) => "_files".to_owned(),
-            (_, choices) => format!("compadd -- {}", choices.join(" ")),
+        let files = if command.files { "_files" } else { ":" };
+        let operand = match command.choices {
+            [] => files.to_owned(),
+            choices => {
+                format!("if (( CURRENT == 3 )); then compadd -- {}; else {files}; fi", choices.join(" "))
+            }
         };
-        let choices: String = command.options.iter().filter_map(letter_choices).collect();
+        let choices: String = command.options.iter().filter_map(value_choices).collect();
         format!(
             "        ({})\n            if (( CURRENT > 2 )); then\n                {choices}letters=({} '--help:Help')\n                \
              if [[ $current == -* ]]; then _describe -o 'option' letters; else {operand}; fi\n                \
@@ -166,14 +168,16 @@ fn subcommands() -> String {
     commands::ALL.iter().map(case).collect::<Vec<_>>().join("\n")
 }
 
-/// After a letter whose value is one of a few words: those words.
-fn letter_choices(option: &commands::CommandOption) -> Option<String> {
+/// The values of an option, if they are a few words: behind it as the next word, or behind a `=`.
+fn value_choices(option: &commands::CommandOption) -> Option<String> {
     let spellings: Vec<String> = option.spellings().collect();
+    let choices = option.choices.join(" ");
     (!option.choices.is_empty()).then(|| {
         format!(
-            "case $before in ({}) compadd -- {}; return ;; esac\n                ",
+            "case $before in ({}) compadd -- {choices}; return ;; esac\n                \
+             if [[ $current == --{}=* ]]; then compset -P '*='; compadd -- {choices}; return; fi\n                ",
             spellings.join("|"),
-            option.choices.join(" ")
+            option.word
         )
     })
 }

@@ -29,7 +29,7 @@ enum Place {
 pub fn read(program: &str, asked: &Asked, mut look: impl FnMut(usize, &Value)) -> Result<Vec<Side>, String> {
     let operands = &asked.operands[..];
     let is_any_kept = operands.iter().any(|word| kept::is_kept(word));
-    let opened = is_any_kept.then(|| Opened::of(asked, 's')).transpose()?;
+    let opened = is_any_kept.then(|| Opened::of(asked)).transpose()?;
     let has_words_between = operands.iter().any(|word| word == BETWEEN);
     let sides: Vec<&[OsString]> = if has_words_between {
         operands.split(|word| word == BETWEEN).collect()

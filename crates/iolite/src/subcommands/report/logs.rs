@@ -18,8 +18,7 @@ type Named = (PathBuf, LogName);
 /// # Errors
 /// There are no such logs, or they do not belong to this result.
 pub fn given(asked: &Asked, report: &Value) -> Result<Vec<LogFile>, String> {
-    let words =
-        asked.options.iter().filter(|(letter, _)| *letter == 'l').flat_map(|(_, value)| value.split(','));
+    let words = asked.values("logs").flat_map(|value| value.split(','));
     let (mut all, mut known): (Vec<Named>, HashSet<PathBuf>) = Default::default();
     for word in words {
         let found = found(word, report).map_err(|why| format!("--logs={word}: {why}"))?;

@@ -17,9 +17,9 @@ const MOST: usize = 10_000;
 
 /// Exports unchanged reports: one to standard output or a file, several to files in a directory.
 pub fn export(asked: &Asked, words: &[String]) -> Result<String, String> {
-    let opened = Opened::of(asked, 's')?;
+    let opened = Opened::of(asked)?;
     let runs = chosen(&opened, asked, words)?;
-    let output = asked.value('o').map(Path::new);
+    let output = asked.value("output").map(Path::new);
     if let Some(directory) = output.filter(|output| output.is_dir()) {
         for run in &runs {
             let path = directory.join(format!("run-{}.json", run.number));
@@ -49,9 +49,9 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 /// imported all the same.
 pub fn import(program: &str, asked: &Asked) -> Result<String, String> {
     let files = files(&asked.operands[1..])?;
-    let label = asked.value('l').unwrap_or_default();
+    let label = asked.value("label").unwrap_or_default();
     iolite_store::check_label(label).map_err(|why| format!("--label={label}: {why}"))?;
-    let path = saving::place(asked.value('s').map(Path::new))?;
+    let path = saving::place(asked.value("store").map(Path::new))?;
     let mut store = saving::open(&path)?;
     let (mut told, mut failed) = (String::new(), Vec::new());
     for file in &files {

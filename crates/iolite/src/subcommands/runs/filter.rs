@@ -25,18 +25,18 @@ pub struct Filter {
 impl Filter {
     /// Reads the options.
     pub fn of(asked: &Asked) -> Result<Filter, String> {
-        let text = |letter| asked.value(letter).map(str::to_owned);
-        let time = |letter, name: &str| {
-            asked.value(letter).map(|given| moment(given).ok_or_else(|| bad_time(name, given))).transpose()
+        let text = |name| asked.value(name).map(str::to_owned);
+        let time = |name: &str| {
+            asked.value(name).map(|given| moment(given).ok_or_else(|| bad_time(name, given))).transpose()
         };
         Ok(Filter {
-            label: text('l'),
-            host: text('H'),
-            job: text('j'),
-            status: asked.value('t').map(status).transpose()?,
-            since_ms: time('a', "since")?,
-            before_ms: time('b', "before")?,
-            last: asked.number('n', 1)?,
+            label: text("label"),
+            host: text("host"),
+            job: text("job"),
+            status: asked.value("status").map(status).transpose()?,
+            since_ms: time("since")?,
+            before_ms: time("before")?,
+            last: asked.number("last", 1)?,
         })
     }
 

@@ -83,14 +83,14 @@ pub fn json(runs: &[&Run]) -> String {
 /// Shows a run: as text, as JSON, or as a page in a file.
 pub fn show(asked: &Asked, words: &[String]) -> Result<String, String> {
     let [word] = words else { return Err("show needs one run: runs show 12".to_owned()) };
-    let opened = Opened::of(asked, 's')?;
+    let opened = Opened::of(asked)?;
     // The newest if several have the label.
     let Some(run) = opened.named(word)?.into_iter().next_back() else { return Ok(String::new()) };
     let name = format!("run:{}", run.number);
     let report = opened.report(run)?;
     let page = || iolite_page::of_text(&report).map_err(|error| error.of(&name));
-    let answer = match asked.value('f') {
-        None if asked.value('o').is_some() => page()?,
+    let answer = match asked.value("output-format") {
+        None if asked.has("output") => page()?,
         None | Some("table") => words_of(run, &report).map_err(|error| error.of(&name))?,
         Some("json") => report,
         Some("html") => page()?,

@@ -20,6 +20,8 @@ pub struct Case {
     pub file: String,
     /// The job file.
     pub text: String,
+    /// The user knows its lines: it is neither a preset, nor made of options.
+    pub has_lines: bool,
 }
 
 /// The load of a point.
@@ -35,6 +37,10 @@ pub struct Load {
     pub bytes: u64,
     /// The paths of the jobs' files.
     pub files: Vec<PathBuf>,
+    /// Their engines, directions and block sizes, as texts.
+    pub engine: String,
+    pub rw: String,
+    pub bs: String,
     /// The origins of the lines of the text.
     lines: Lines,
 }
@@ -53,18 +59,23 @@ impl Case {
             name: String::new(),
             file: path.display().to_string(),
             text: beside.map_or(text.clone(), |beside| with_includes(&text, beside)),
+            has_lines: true,
         })
     }
 
-    /// The load with these values.
-    pub fn with(&self, values: &[(String, String)]) -> Result<Load, String> {
+    /// Checks whether this value can be in the text.
+    pub fn check_value(name: &str, value: &str) -> Result<(), String> {
+        if value.contains([';', '#', '\n', '\r', '\0']) {
+            let value = shown(name, value);
+            return Err(format!("--{name}={value}: a value in a job file has no ; or #, and is one line"));
+        }
+        Ok(())
+    }
+
+    /// The load with these values, and its jobs.
+    pub fn with(&self, values: &[(String, String)]) -> Result<(Load, Vec<JobOptions>), String> {
         for (name, value) in values {
-            if value.contains([';', '#', '\n', '\r', '\0']) {
-                let value = shown(name, value);
-                return Err(format!(
-                    "--{name}={value}: a value in a job file has no ; or #, and is one line"
-                ));
-            }
+            Self::check_value(name, value)?;
         }
         let settings =
             std::iter::once((MEASURED.0.to_owned(), MEASURED.1.to_owned())).chain(values.iter().cloned());
@@ -75,7 +86,7 @@ impl Case {
             .collect::<Vec<_>>()
             .join(" ");
         let told = |why: String| if words.is_empty() { why } else { format!("{words}: {why}") };
-        let jobs = jobs(&text, &lines, &self.file).map_err(told)?;
+        let jobs = jobs(&text, &lines, self).map_err(told)?;
         check(&jobs, values)?;
         let depth = |job: &JobOptions| {
             let each =
@@ -86,15 +97,41 @@ impl Case {
             Some(SizeValue::Bytes(bytes)) => bytes,
             _ => 0,
         };
-        Ok(Load {
+        let load = Load {
             depth: jobs.iter().map(depth).sum(),
             seconds: points::seconds(&jobs),
             bytes: jobs.iter().map(bytes).max().unwrap_or(0),
             files: jobs.iter().flat_map(files).collect(),
+            engine: listed(&jobs, |job| job.ioengine.clone()),
+            rw: listed(&jobs, |job| given(job, &["rw"]).unwrap_or_else(|| "read".to_owned())),
+            bs: listed(&jobs, |job| {
+                given(job, &["bssplit", "bsrange", "bs"]).unwrap_or_else(|| "4k".to_owned())
+            }),
             text,
             lines,
-        })
+        };
+        Ok((load, jobs))
     }
+}
+
+/// What jobs have, each once.
+fn listed(jobs: &[JobOptions], of: impl Fn(&JobOptions) -> String) -> String {
+    let mut all: Vec<String> = Vec::new();
+    for words in jobs.iter().map(of) {
+        if !all.contains(&words) {
+            all.push(words);
+        }
+    }
+    all.join(", ")
+}
+
+/// The text of the first of these options that a job has.
+fn given(job: &JobOptions, names: &[&str]) -> Option<String> {
+    let of = |name: &&str| {
+        let last = |given: &[(String, String)]| given.iter().rev().find(|(known, _)| known == name).cloned();
+        last(&job.given).or_else(|| last(&job.given_global)).map(|(_, text)| text)
+    };
+    names.iter().find_map(of)
 }
 
 impl Load {
@@ -107,7 +144,7 @@ impl Load {
             let line: usize = line.parse().ok()?;
             column.parse::<u32>().ok()?;
             let words = words.strip_prefix("warning: ").unwrap_or(words);
-            let line = self.lines.original(line).filter(|_| case.name.is_empty());
+            let line = self.lines.original(line).filter(|_| case.has_lines);
             Some(line.map_or(words.to_owned(), |line| format!("{}:{line}:{column}: {words}", case.file)))
         };
         place(warning).unwrap_or_else(|| warning.to_owned())
@@ -130,7 +167,7 @@ fn files(job: &JobOptions) -> Vec<PathBuf> {
 }
 
 /// The jobs of a text, as they will be run.
-fn jobs(text: &str, lines: &Lines, file: &str) -> Result<Vec<JobOptions>, String> {
+fn jobs(text: &str, lines: &Lines, case: &Case) -> Result<Vec<JobOptions>, String> {
     let words = [OsString::from("-")];
     let read = parse_with(&words, &|name| std::env::var(name).ok(), &mut text.as_bytes(), NAME);
     match read {
@@ -142,9 +179,11 @@ fn jobs(text: &str, lines: &Lines, file: &str) -> Result<Vec<JobOptions>, String
                 if let Some(Origin::File { path, line, column }) = &error.origin
                     && path == "-"
                 {
-                    let original = lines.original(*line as usize).and_then(|line| u32::try_from(line).ok());
+                    let original = lines.original(*line as usize).filter(|_| case.has_lines);
+                    let original = original.and_then(|line| u32::try_from(line).ok());
                     let column = *column;
-                    error.origin = original.map(|line| Origin::File { path: file.to_owned(), line, column });
+                    error.origin =
+                        original.map(|line| Origin::File { path: case.file.clone(), line, column });
                 }
                 error.to_string()
             });
@@ -228,26 +267,26 @@ mod tests {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
+    fn case(text: &str) -> Case {
+        Case { name: String::new(), file: "job.fio".to_owned(), text: text.to_owned(), has_lines: true }
+    }
+
     #[test]
     fn values_are_those_of_each_job() {
         let text = "[global]\nbs=4k\n# [no]\n[a] ; x\niodepth=2\nioengine=libaio\n[global2]\nrw=randread\n[b]\nnumjobs=3";
-        let case = Case { name: String::new(), file: "job.fio".to_owned(), text: text.to_owned() };
-        let load = case.with(&values(&[("iodepth", "8"), ("bs", "64k")])).unwrap();
+        let case = case(text);
+        let (load, read) = case.with(&values(&[("iodepth", "8"), ("bs", "64k")])).unwrap();
         assert_eq!(load.text.matches("lat_percentiles=1\niodepth=8\nbs=64k\n").count(), 2);
         // The second job is synchronous, with three clones.
         assert_eq!(load.depth, 11.0);
-        let read = jobs(&load.text, &load.lines, "job.fio").unwrap();
         assert_eq!((read[0].depth.iodepth, read[1].depth.iodepth, read[1].schedule.numjobs), (8, 8, 3));
     }
 
     #[test]
     fn files_that_are_set_replace_those_of_the_job() {
         let text = "[global]\nfilename=e\n[a]\nfilename = f ; mine\nfilename=g\n";
-        let case = Case { name: String::new(), file: "job.fio".to_owned(), text: text.to_owned() };
-        let named = |pairs: &[(&str, &str)]| {
-            let load = case.with(&values(pairs)).unwrap();
-            jobs(&load.text, &load.lines, "job.fio").unwrap()[0].files.filename.clone()
-        };
+        let case = case(text);
+        let named = |pairs: &[(&str, &str)]| case.with(&values(pairs)).unwrap().1[0].files.filename.clone();
         assert_eq!(named(&[("filename", "h")]), ["h"]);
         assert_eq!(named(&[("bs", "8k")]), ["f", "g"]);
     }
@@ -255,14 +294,12 @@ mod tests {
     /// Mistakes and warnings name the lines of the job file, not those of the text with settings.
     #[test]
     fn places_are_those_of_the_job_file() {
-        let case =
-            |text: &str| Case { name: String::new(), file: "job.fio".to_owned(), text: text.to_owned() };
         let text = "[a]\nfilename=e\nbs=4k\n[b]\nrw=nosuch\n";
         let error = case(text).with(&values(&[("filename", "f"), ("bs", "8k")])).unwrap_err();
         assert!(error.contains("job.fio:5:4: rw=nosuch"), "{error}");
         let error = case("[a]\n[b]\n").with(&values(&[("bs", "4kk")])).unwrap_err();
         assert!(error.starts_with("bs=4kk: bs=4kk: ") && !error.contains("job.fio"), "{error}");
-        let load = case("[a]\nfilename=e\n[b]\nbs=4k\n").with(&values(&[("filename", "f")])).unwrap();
+        let (load, _) = case("[a]\nfilename=e\n[b]\nbs=4k\n").with(&values(&[("filename", "f")])).unwrap();
         let line = 1 + load.text.lines().position(|line| line == "bs=4k").unwrap();
         for (warning, expected) in [
             (format!("-:{line}:4: warning: odd"), "job.fio:4:4: odd"),
@@ -284,15 +321,12 @@ mod tests {
             ("ioengine=filestat\nuring=1", 8.0),
         ] {
             let text = format!("[a]\niodepth=8\n{text}\n");
-            let case = Case { name: String::new(), file: "job.fio".to_owned(), text: text.clone() };
-            assert_eq!(case.with(&[]).unwrap().depth, depth, "{text}");
+            assert_eq!(case(&text).with(&[]).unwrap().0.depth, depth, "{text}");
         }
     }
 
     #[test]
     fn unsuitable_job_files_and_values_are_refused() {
-        let case =
-            |text: &str| Case { name: String::new(), file: "job.fio".to_owned(), text: text.to_owned() };
         for (text, pairs, why) in [
             ("[a]\n[b]\nstonewall\n", &[("bs", "4k")][..], "job b waits for others"),
             ("[a]\n[b]\nwait_for=a\n", &[], "job b waits for others"),

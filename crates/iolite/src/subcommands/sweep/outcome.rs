@@ -2,6 +2,7 @@
 
 use super::load::Case;
 use super::{Run, Sweep, targets};
+use iolite_report::clock;
 use iolite_sweep::{Figures, Point, Saturation, little, saturation};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -15,6 +16,50 @@ pub struct Measured {
     pub depth: f64,
     pub figures: Figures,
     pub warnings: Vec<String>,
+    pub circumstances: Circumstances,
+}
+
+/// When the points were measured: in milliseconds since 1970.
+pub struct Times {
+    pub begun: u64,
+    /// When the sweep was continued for the last time, after an interruption.
+    pub continued: Option<u64>,
+}
+
+/// When, where and with what a point was measured: the names and values of the columns of `result.csv` for it.
+pub type Circumstances = [(&'static str, String); 6];
+
+/// The name of the device among the circumstances.
+const DEVICE: &str = "device";
+
+fn circumstances(run: &Run, report: &Value) -> Circumstances {
+    let load = &run.load;
+    let time = report["timestamp_ms"].as_u64().map_or_else(String::new, clock::minute);
+    let host = report["iolite"]["host"]["name"].as_str().unwrap_or_default().to_owned();
+    [
+        ("time", time),
+        ("host", host),
+        (DEVICE, devices(report)),
+        ("ioengine", load.engine.clone()),
+        ("rw", load.rw.clone()),
+        ("bs", load.bs.clone()),
+    ]
+}
+
+/// The devices of a report, with their models; of files on none, their file systems.
+fn devices(report: &Value) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for target in report["iolite"]["targets"].as_array().into_iter().flatten() {
+        let told = |keys: &[&str]| {
+            let words: Vec<&str> = keys.iter().filter_map(|key| target[*key].as_str()).collect();
+            (!words.is_empty()).then(|| words.join(" "))
+        };
+        let name = told(&["device", "model"]).or_else(|| told(&["file_system"])).unwrap_or_default();
+        if !name.is_empty() && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join(", ")
 }
 
 impl Measured {
@@ -29,7 +74,7 @@ impl Measured {
         }
         let depth = run.load.depth;
         warnings.extend(figures.in_flight.and_then(|in_flight| little(in_flight, depth)));
-        Ok(Measured { depth, figures, warnings })
+        Ok(Measured { depth, figures, warnings, circumstances: circumstances(run, report) })
     }
 }
 
@@ -49,19 +94,47 @@ pub struct Outcome<'a> {
     pub curves: Vec<Curve>,
     /// Each warning, with the positions of the points that had it.
     pub warnings: Vec<(String, Vec<usize>)>,
+    /// When, where and with what it was measured, in a line for the table and the page.
+    pub about: String,
     /// The result for programs and for the page.
     pub value: Value,
 }
 
 impl<'a> Outcome<'a> {
     /// The outcome of these points.
-    pub fn new(sweep: &'a Sweep, points: &'a [PointOutcome]) -> Outcome<'a> {
+    pub fn new(sweep: &'a Sweep, points: &'a [PointOutcome], times: &Times) -> Outcome<'a> {
         let curves = curves(sweep, points);
         let warnings = warnings(points);
-        let mut outcome = Outcome { sweep, points, curves, warnings, value: Value::Null };
+        let about = about(points, times);
+        let mut outcome = Outcome { sweep, points, curves, warnings, about, value: Value::Null };
         outcome.value = value(&outcome);
         outcome
     }
+}
+
+/// When, where and with what all points were measured: `2026-11-20 12:33, host a, device vda, ioengine=psync rw=read,
+/// write bs=4k`.
+fn about(points: &[PointOutcome], times: &Times) -> String {
+    let mut words = clock::minute(times.begun);
+    if let Some(continued) = times.continued {
+        words += &format!(" (interrupted, and continued at {})", clock::minute(continued));
+    }
+    let measured = || points.iter().filter_map(|point| point.as_ref().ok());
+    let names = measured().next().map(|point| point.circumstances.each_ref().map(|(name, _)| *name));
+    for (position, name) in names.into_iter().flatten().enumerate().skip(1) {
+        let mut values: Vec<&str> = Vec::new();
+        for point in measured() {
+            let value = point.circumstances[position].1.as_str();
+            if !value.is_empty() && !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        if !values.is_empty() {
+            let between = if matches!(name, "host" | DEVICE) { " " } else { "=" };
+            words += &format!(", {name}{between}{}", values.join("|"));
+        }
+    }
+    words
 }
 
 /// Each warning once, in the order of the points.
@@ -167,7 +240,8 @@ fn value(outcome: &Outcome<'_>) -> Value {
     let point = |(run, point): (&Run, &PointOutcome)| {
         let mut value =
             json!({ "number": run.number, "values": object(&run.values), "depth": run.load.depth });
-        if let Ok(Measured { figures, .. }) = point {
+        if let Ok(Measured { figures, circumstances, .. }) = point {
+            value["measured"] = circumstances.iter().map(|(name, value)| (*name, value.as_str())).collect();
             value["figures"] = json!({
                 "iops": figures.iops, "bw_bytes": figures.bandwidth, "mean_ns": figures.latency_ns, "p50_ns": figures.p50_ns,
                 "p99_ns": figures.p99_ns, "cpu_percent": figures.cpu_percent, "in_flight": figures.in_flight, "error": figures.error,
@@ -194,7 +268,7 @@ fn value(outcome: &Outcome<'_>) -> Value {
     let mut value = json!({
         "sweep": {
             "name": sweep.name, "program": iolite_options::Name::Iolite.own_version(), "options": options,
-            "one_at_a_time": sweep.one_at_a_time, "depth_option": depth_option(sweep), "cases": sweep.cases.len() > 1,
+            "one_at_a_time": sweep.one_at_a_time, "depth_option": depth_option(sweep), "cases": sweep.cases.len() > 1, "about": outcome.about,
         },
         "points": sweep.runs.iter().zip(outcome.points).map(point).collect::<Vec<_>>(),
         "curves": outcome.curves.iter().map(curve).collect::<Vec<_>>(),
@@ -282,20 +356,31 @@ pub fn csv(outcome: &Outcome<'_>) -> String {
     let mut out = String::from("point");
     let names = outcome.sweep.runs.first().map_or(&[][..], |run| &run.values);
     names.iter().for_each(|(name, _)| out += &format!(",{}", quoted(name)));
-    out += ",depth,iops,bw_bytes,mean_ns,p50_ns,p99_ns,cpu_percent,in_flight,error\n";
+    out += ",depth,iops,bw_bytes,mean_ns,p50_ns,p99_ns,cpu_percent,in_flight,error";
+    // Values of options have columns already.
+    let is_new = |name: &str| names.iter().all(|(known, _)| known != name);
+    let measured = || outcome.points.iter().filter_map(|point| point.as_ref().ok());
+    let about = measured().next().into_iter().flat_map(|point| &point.circumstances);
+    let about: Vec<&str> = about.map(|(name, _)| *name).filter(|name| is_new(name)).collect();
+    about.iter().for_each(|name| out += &format!(",{name}"));
+    out.push('\n');
     for (run, point) in outcome.sweep.runs.iter().zip(outcome.points) {
         out += &run.number.to_string();
         run.values.iter().for_each(|(_, value)| out += &format!(",{}", quoted(value)));
         out += &format!(",{}", run.load.depth);
-        let Ok(Measured { figures, .. }) = point else {
-            out += ",,,,,,,,\n";
+        let Ok(Measured { figures, circumstances, .. }) = point else {
+            out += &",".repeat(8 + about.len());
+            out.push('\n');
             continue;
         };
         let told = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
         let Figures { iops, bandwidth, cpu_percent, error, .. } = figures;
         let latencies = [figures.latency_ns, figures.p50_ns, figures.p99_ns].map(told).join(",");
-        out +=
-            &format!(",{iops},{bandwidth},{latencies},{cpu_percent},{},{error}\n", told(figures.in_flight));
+        out += &format!(",{iops},{bandwidth},{latencies},{cpu_percent},{},{error}", told(figures.in_flight));
+        for (_, value) in circumstances.iter().filter(|(name, _)| about.contains(name)) {
+            out += &format!(",{}", quoted(value));
+        }
+        out.push('\n');
     }
     out
 }

@@ -3,11 +3,14 @@
 //! Each is safe to run: it writes to its own file in the current directory, and removes it.
 
 use super::load::Case;
+use iolite_options::commands::did_you_mean;
 use iolite_sweep::Point;
 
 /// A preset.
 struct Preset {
     name: &'static str,
+    /// A line about it.
+    help: &'static str,
     /// The options of all its cases.
     common: &'static str,
     /// Names and options.
@@ -18,6 +21,7 @@ struct Preset {
 const PRESETS: [Preset; 6] = [
     Preset {
         name: "oltp",
+        help: "8k: sequential and random reads and writes, and mixes of both with 70% reads; 32 in flight",
         common: "bs=8k\niodepth=32\nioengine=libaio\ndirect=1",
         cases: &[
             ("read", "rw=read"),
@@ -32,16 +36,19 @@ const PRESETS: [Preset; 6] = [
     // would only copy to memory, and the sync would be counted separately.
     Preset {
         name: "log",
+        help: "sequential writes of 4k, 16k and 64k, each durable when it is complete (sync=dsync)",
         common: "rw=write\nioengine=psync\nsync=dsync",
         cases: &[("4k", "bs=4k"), ("16k", "bs=16k"), ("64k", "bs=64k")],
     },
     Preset {
         name: "vm-boot",
+        help: "four readers of mixed sizes at random, then with a fifth of writes",
         common: "ioengine=libaio\ndirect=1\niodepth=4\nnumjobs=4\nbssplit=4k/60:16k/25:64k/15",
         cases: &[("boot", "rw=randread"), ("log-in", "rw=randrw\nrwmixread=80")],
     },
     Preset {
         name: "streaming",
+        help: "1m: one sequential reader, four, one writer",
         common: "ioengine=libaio\ndirect=1\niodepth=4\nbs=1m",
         cases: &[
             ("one reader", "rw=read"),
@@ -51,11 +58,13 @@ const PRESETS: [Preset; 6] = [
     },
     Preset {
         name: "backup",
+        help: "1m, 16 in flight: sequential reads, then writes",
         common: "ioengine=libaio\ndirect=1\niodepth=16\nbs=1m",
         cases: &[("backup", "rw=read"), ("restore", "rw=write")],
     },
     Preset {
         name: "storage",
+        help: "4k, four jobs with 32 in flight: sequential and random reads and writes, and a mix",
         common: "ioengine=libaio\ndirect=1\niodepth=32\nnumjobs=4\nbs=4k",
         cases: &[
             ("read", "rw=read"),
@@ -73,11 +82,23 @@ const USUAL: &str = "size=1g\ntime_based\nruntime=30\nramp_time=2\n";
 /// The prefix of presets' files.
 const FILE: &str = "iolite-sweep-";
 
+/// The value of `--preset` that lists them.
+pub const LIST: &str = "list";
+
+/// A line for each preset.
+pub fn list() -> String {
+    PRESETS.iter().map(|preset| format!("  {:<10} {}\n", preset.name, preset.help)).collect()
+}
+
 /// The cases of a preset. An option that distinguishes them cannot be swept. `set`: the options that the sweep sets.
 pub fn cases(name: &str, set: &[&String]) -> Result<Vec<Case>, String> {
     let Some(preset) = PRESETS.iter().find(|preset| preset.name == name) else {
         let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-        return Err(format!("--preset={name}: not one of {}", names.join(", ")));
+        let meant = did_you_mean(name, &names);
+        return Err(format!(
+            "--preset={name}: there is no such preset{meant}; there are\n{}",
+            list().trim_end()
+        ));
     };
     let makes_cases = |option: &&&String| {
         let of_case =
@@ -93,6 +114,7 @@ pub fn cases(name: &str, set: &[&String]) -> Result<Vec<Case>, String> {
         name: (*case).to_owned(),
         file: format!("--preset={name}"),
         text: format!("[{name}]\n{USUAL}filename={FILE}{name}.data\n{}\n{options}\n", preset.common),
+        has_lines: false,
     };
     Ok(preset.cases.iter().map(case).collect())
 }

@@ -17,7 +17,7 @@ const MOST_NAMES: usize = 4;
 
 /// The table, the knees, and the warnings.
 pub fn text(outcome: &Outcome<'_>) -> String {
-    let mut out = String::new();
+    let mut out = format!("{}: {}\n\n", outcome.sweep.name, outcome.about);
     let shared = outcome.sweep.shared();
     if !shared.is_empty() {
         line!(out, "All points: {}\n", joined(&shared));

@@ -16,7 +16,7 @@ pub struct Target {
 /// The targets that were named: `NAME: option=value option=value`.
 pub fn read(asked: &Asked) -> Result<Vec<Target>, String> {
     let mut targets: Vec<Target> = Vec::new();
-    for (_, text) in asked.options.iter().filter(|(letter, _)| *letter == 't') {
+    for text in asked.values("target") {
         let told = |why: String| format!("--target={}: {why}", shown(text));
         let target = one(text).map_err(told)?;
         if targets.iter().any(|known| known.name == target.name) {

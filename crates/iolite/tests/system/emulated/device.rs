@@ -45,7 +45,7 @@ fn namespaces_describe_themselves() {
          setpriv --reuid=65534 --regid=65534 --clear-groups '{program}' device --json $disk >nothing.json || exit\n\
          '{program}' device $separate >separate.table || exit\n\
          for it in disk zoned zoneddisk guard64 type3; do\n\
-         '{program}' device -f jobs ${{!it}} | sed 's/^; \\(\\[.*\\|[a-z_]*=.*\\|time_based\\|stonewall\\|hipri\\)$/\\1/; s/^runtime=.*/runtime=1/; s/^size=[0-9]*$/size=1M/; s/^size=4z/size=1z/' >jobs.fio\n\
+         '{program}' device -F jobs ${{!it}} | sed 's/^; \\(\\[.*\\|[a-z_]*=.*\\|time_based\\|stonewall\\|hipri\\)$/\\1/; s/^runtime=.*/runtime=1/; s/^size=[0-9]*$/size=1M/; s/^size=4z/size=1z/' >jobs.fio\n\
          '{program}' --output-format=json,normal jobs.fio >job-$it.ours 2>&1; echo $? >job-$it.ours.status\n\
          done\n\
          two='--rw=randwrite --bs=4k --size=1M --verify=crc32c --name=block --ioengine=io_uring'\n\
