@@ -8,7 +8,8 @@
 //! An option is a word, `--policy=fsynced`, and has the same meaning in all subcommands that have it. A few have a
 //! letter as well: that of the option of runs with the same name (`-o`, `--output`). A subcommand that replaces a program
 //! of fio has the letters of that program with their meanings there, `-b 4096`, `-b4096`, because scripts call it with
-//! them; these are the only letters that mean different things. Parsing, help, manual and completion are derived from the table [`ALL`].
+//! them; these are the only letters that mean different things. Parsing, help, manual and completion are derived from
+//! the table [`ALL`].
 
 use crate::definition::Definition;
 use crate::{registry, run_options, spelling};
@@ -26,7 +27,7 @@ pub struct Command {
     pub operand: &'static str,
     /// The words of which the first operand is one, if there is a choice.
     pub choices: &'static [&'static str],
-    /// Files may be operands behind such a word.
+    /// Its operands may be files (behind such a word, if there is a choice).
     pub files: bool,
     /// One line of help.
     pub help: &'static str,
@@ -428,7 +429,7 @@ pub static ALL: &[Command] = &[
                 'i',
                 "parameter",
                 "number",
-                "Its parameter: zipf's theta (default 1.2), pareto's power (0.3), or normal's deviation in percent (0)",
+                "zipf's theta (default 1.2), pareto's power (0.3), or normal's deviation in percent (0)",
             ),
             fio('b', "block-size", "bytes", "Size of a block (default 4096)"),
             fio('g', "size", "gigabytes", "Size of the data in GiB (default 500)"),
@@ -793,7 +794,7 @@ mod tests {
         for (line, why) in [
             ("--jsn", "unknown option --jsn; did you mean --json?"),
             ("--policy --json", "--policy needs a value"),
-            ("--policy=fsynk", "--policy=fsynk: not one of completed, fsynced; did you mean fsynced?"),
+            ("--policy=fsyncd", "--policy=fsyncd: not one of completed, fsynced; did you mean fsynced?"),
             ("--json=1", "takes no value"),
             ("--policy", "needs a value: completed|fsynced"),
             ("--=x", "unknown option --"),
@@ -839,8 +840,7 @@ mod tests {
     /// A letter has one meaning. Only the programs of fio have others.
     #[test]
     fn letters_mean_one_thing() {
-        let all =
-            || ALL.iter().flat_map(|command| command.options.iter().map(move |option| (command, option)));
+        let all = ALL.iter().flat_map(|command| command.options.iter().map(move |option| (command, option)));
         for (command, option) in all {
             let is_of_fio = matches!(command.name, "dedupe" | "zipf");
             assert_eq!(option.fio.is_some(), is_of_fio, "{} --{}", command.name, option.word);

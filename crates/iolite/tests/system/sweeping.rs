@@ -315,7 +315,7 @@ fn failures_and_doubtful_results_are_reported() {
     iolite_testing::write_program(&dir.path().join("ready"), "#!/bin/sh\n").unwrap();
     let run = ours().line(dir.path(), words).ok();
     assert!(run.stderr.contains("1 of them exist already, since 2"), "{run}");
-    assert!(run.stdout.lines().next().unwrap().contains(" (interrupted, and continued at 2"), "{run}");
+    assert!(run.stdout.lines().next().unwrap().contains(" (continued at 2"), "{run}");
 }
 
 /// Each warning is printed once, with the names of its points and its line in the job file, or once for all points.

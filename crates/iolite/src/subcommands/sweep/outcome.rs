@@ -96,17 +96,18 @@ pub struct Outcome<'a> {
     pub warnings: Vec<(String, Vec<usize>)>,
     /// When, where and with what it was measured, in a line for the table and the page.
     pub about: String,
+    pub times: &'a Times,
     /// The result for programs and for the page.
     pub value: Value,
 }
 
 impl<'a> Outcome<'a> {
     /// The outcome of these points.
-    pub fn new(sweep: &'a Sweep, points: &'a [PointOutcome], times: &Times) -> Outcome<'a> {
+    pub fn new(sweep: &'a Sweep, points: &'a [PointOutcome], times: &'a Times) -> Outcome<'a> {
         let curves = curves(sweep, points);
         let warnings = warnings(points);
         let about = about(points, times);
-        let mut outcome = Outcome { sweep, points, curves, warnings, about, value: Value::Null };
+        let mut outcome = Outcome { sweep, points, curves, warnings, about, times, value: Value::Null };
         outcome.value = value(&outcome);
         outcome
     }
@@ -117,7 +118,7 @@ impl<'a> Outcome<'a> {
 fn about(points: &[PointOutcome], times: &Times) -> String {
     let mut words = clock::minute(times.begun);
     if let Some(continued) = times.continued {
-        words += &format!(" (interrupted, and continued at {})", clock::minute(continued));
+        words += &format!(" (continued at {})", clock::minute(continued));
     }
     let measured = || points.iter().filter_map(|point| point.as_ref().ok());
     let names = measured().next().map(|point| point.circumstances.each_ref().map(|(name, _)| *name));
@@ -269,6 +270,7 @@ fn value(outcome: &Outcome<'_>) -> Value {
         "sweep": {
             "name": sweep.name, "program": iolite_options::Name::Iolite.own_version(), "options": options,
             "one_at_a_time": sweep.one_at_a_time, "depth_option": depth_option(sweep), "cases": sweep.cases.len() > 1, "about": outcome.about,
+            "begun_ms": outcome.times.begun, "continued_ms": outcome.times.continued,
         },
         "points": sweep.runs.iter().zip(outcome.points).map(point).collect::<Vec<_>>(),
         "curves": outcome.curves.iter().map(curve).collect::<Vec<_>>(),
