@@ -28,6 +28,8 @@ pub struct Release {
     pub misjudges_later_clones: bool,
     /// Whether it counts syncs differently at the ends of laps and of queues.
     pub counts_last_syncs_otherwise: bool,
+    /// Whether it ignores a word, nothing or 0 behind the colon of `rw`.
+    pub ignores_words_behind_rw: bool,
     /// The `verify_header_format` of the headers that it writes and reads.
     pub header: &'static str,
 }
@@ -82,6 +84,7 @@ static V3_33: Release = Release {
     misjudges_overlapping_replays: false,
     misjudges_later_clones: false,
     counts_last_syncs_otherwise: true,
+    ignores_words_behind_rw: true,
     header: "3.33",
 };
 
@@ -106,6 +109,7 @@ static V3_41: Release = Release {
     misjudges_overlapping_replays: true,
     misjudges_later_clones: true,
     counts_last_syncs_otherwise: false,
+    ignores_words_behind_rw: false,
     header: "3.42",
 };
 
@@ -122,6 +126,7 @@ static V3_42: Release = Release {
     misjudges_overlapping_replays: false,
     misjudges_later_clones: false,
     counts_last_syncs_otherwise: false,
+    ignores_words_behind_rw: false,
     header: "3.42",
 };
 

@@ -116,6 +116,40 @@ fn warnings_are_lines_of_the_normal_report() {
     assert!(status == 1 && error.contains(warnings[0]), "{error}");
 }
 
+/// Values of `rw` that fio refuses.
+const REFUSED_RW: &[&str] = &[
+    "randrw:foo",
+    "read:foo",
+    "write:-x",
+    "trim:(8*2)",
+    "randread:0",
+    "randtrimwrite:0",
+    "randread:-1",
+    "randread:",
+    "read:",
+    "rw:sequential",
+];
+
+#[test]
+fn what_fio_refuses_behind_rw_is_refused() {
+    let links = scratch();
+    let programs = [Program::under_test(), Program::called_fio(links.path())];
+    let mut peers = Program::peers();
+    peers.retain(|peer| !peer.release.ignores_words_behind_rw);
+    for program in programs.iter().chain(&peers) {
+        let status = |rw: &str| {
+            let rw = format!("--rw={rw}");
+            program.run(links.path(), ["--name=j", "--ioengine=null", "--size=4k", &rw]).code()
+        };
+        for rw in REFUSED_RW {
+            assert_eq!(status(rw), 1, "{}: rw={rw}", program.path.display());
+        }
+        for rw in ["read:0", "read:-4k", "write: 8", "randread:8k", "randrw:+2"] {
+            assert_eq!(status(rw), 0, "{}: rw={rw}", program.path.display());
+        }
+    }
+}
+
 /// Jobs that fail, with others that do not, and fio's exit status.
 const FAILING: &[(i32, &str)] = &[
     (1, "--name=a --filename=/dev/full --rw=write --size=4k"),

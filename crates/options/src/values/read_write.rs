@@ -6,7 +6,7 @@ use crate::{ReadWrite, ReadWriteModifier};
 /// Parses `randread`, `write:8k`, `randrw:16`.
 ///
 /// # Errors
-/// The keyword is unknown, or the number after the colon does not fit or is negative where it counts I/Os.
+/// The keyword is unknown; or the number after the colon is missing, does not fit, or is less than 1 where it counts I/Os.
 pub fn read_write(
     text: &str,
     keywords: &'static [(&'static str, &'static str)],
@@ -14,8 +14,8 @@ pub fn read_write(
     notes: &mut Vec<String>,
 ) -> Result<(ReadWrite, ReadWriteModifier), String> {
     let (word, modifier) = match text.split_once(':') {
-        Some((word, modifier)) => (word.trim(), modifier.trim()),
-        None => (text, ""),
+        Some((word, modifier)) => (word, Some(modifier.trim())),
+        None => (text, None),
     };
     let rw = match keyword(word, keywords, notes)? {
         "read" => ReadWrite::Read,
@@ -30,16 +30,17 @@ pub fn read_write(
         // The two spellings of the sequential mix.
         _ => ReadWrite::Rw,
     };
-    if modifier.is_empty() {
-        return Ok((rw, ReadWriteModifier::default()));
-    }
-    if !modifier.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '(')) {
-        notes.push(format!("\"{modifier}\" behind \"{word}\" is not a number, ignored"));
-        return Ok((rw, ReadWriteModifier::default()));
+    let Some(modifier) = modifier else { return Ok((rw, ReadWriteModifier::default())) };
+    if !modifier.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+')) {
+        let (meaning, example) = match rw.is_random() {
+            true => ("how many I/Os come between two random offsets", 8),
+            false => ("bytes that are added to each offset", 4096),
+        };
+        return Err(format!("behind the colon is a number, {meaning}, such as \"{word}:{example}\""));
     }
     let value = i64::try_from(integer(modifier, kb_base, notes)?).map_err(|_| super::number::too_large())?;
-    if rw.is_random() && value < 0 {
-        return Err(format!("{} I/Os between two random offsets are fewer than none", value));
+    if rw.is_random() && value < 1 {
+        return Err(format!("{value} I/Os between two random offsets are less than one"));
     }
     Ok((rw, ReadWriteModifier(value)))
 }
@@ -71,7 +72,6 @@ mod tests {
             ("randtrimwrite", RandTrimWrite),
         ] {
             assert_eq!(read(text), Ok((rw, 0)), "{text}");
-            assert_eq!(read(&format!("{text}:")), Ok((rw, 0)), "{text}:");
         }
         assert_eq!(registry::find_job("rw").unwrap().keywords.len(), 11);
     }
@@ -82,20 +82,27 @@ mod tests {
         assert_eq!(read("write:8k"), Ok((ReadWrite::Write, 8192)));
         assert_eq!(read("read:-4k"), Ok((ReadWrite::Read, -4096)));
         assert_eq!(read("read:-x"), Err("\"-x\" is not a number".to_owned()));
-        assert!(read("randread:-1").is_err());
     }
 
     #[test]
     fn text_ignored_by_fio_is_noted() {
         let keywords = registry::find_job("rw").unwrap().keywords;
-        for (text, rw, ignored) in [
-            ("randread:sequential", ReadWrite::RandRead, "sequential"),
-            ("read,write:8", ReadWrite::Read, "write"),
-        ] {
-            let mut notes = Vec::new();
-            assert_eq!(read_write(text, keywords, 1024, &mut notes).map(|(rw, _)| rw), Ok(rw));
-            assert!(notes.len() == 1 && notes[0].contains(ignored), "{notes:?}");
+        let mut notes = Vec::new();
+        let read = read_write("read,write:8", keywords, 1024, &mut notes).map(|(rw, _)| rw);
+        assert_eq!(read, Ok(ReadWrite::Read));
+        assert!(notes.len() == 1 && notes[0].contains("write"), "{notes:?}");
+    }
+
+    #[test]
+    fn behind_the_colon_is_a_number() {
+        for text in ["randrw:foo", "randread:", "read:foo", "read:", "rw:sequential", "read:z", "trim:(8*2)"] {
+            let message = read(text).unwrap_err();
+            assert!(message.starts_with("behind the colon is a number"), "{text}: {message}");
         }
+        for text in ["randread:0", "randtrimwrite:0", "randrw:-1"] {
+            assert!(read(text).unwrap_err().ends_with("are less than one"), "{text}");
+        }
+        assert_eq!(read("write:0"), Ok((ReadWrite::Write, 0)));
     }
 
     #[test]
