@@ -88,6 +88,13 @@ pub trait Machine: fmt::Debug {
         Ok((kind, self.size(path)?))
     }
 
+    /// The directories above a name that do not exist, the innermost first. One that cannot be queried counts as
+    /// existing: the file itself is then refused.
+    fn missing_directories(&self, path: &Path) -> Vec<PathBuf> {
+        let above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+        above.take_while(|above| matches!(self.file(above), Ok(None))).map(Path::to_owned).collect()
+    }
+
     /// All regular files in a directory and its subdirectories, sorted. Symbolic links are left out.
     ///
     /// # Errors

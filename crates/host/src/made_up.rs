@@ -35,6 +35,7 @@ struct Entry {
 #[derive(Clone, Debug)]
 pub struct MadeUp {
     entries: BTreeMap<PathBuf, Entry>,
+    missing_directories: Vec<PathBuf>,
     refused: BTreeMap<PathBuf, Refusal>,
     cpus: Cpus,
     nodes: Result<Vec<Node>, Refusal>,
@@ -49,6 +50,7 @@ impl Default for MadeUp {
     fn default() -> Self {
         MadeUp {
             entries: BTreeMap::new(),
+            missing_directories: Vec::new(),
             refused: BTreeMap::new(),
             cpus: Cpus { configured: 0, allowed: Vec::new(), usable: Vec::new() },
             nodes: Ok(vec![Node { number: 0, cpus: Vec::new() }]),
@@ -149,6 +151,13 @@ impl MadeUp {
     #[must_use]
     pub fn with_file(self, path: impl AsRef<Path>, bytes: u64) -> MadeUp {
         self.entry(path.as_ref(), EntryKind::Regular, bytes)
+    }
+
+    /// Removes a directory. (The directories of all other files exist.)
+    #[must_use]
+    pub fn without_directory(mut self, path: impl AsRef<Path>) -> MadeUp {
+        self.missing_directories.push(path.as_ref().to_owned());
+        self
     }
 
     /// With a directory and its parents.
@@ -336,6 +345,11 @@ impl Machine for MadeUp {
     fn size(&self, path: &Path) -> Result<Option<u64>, Refusal> {
         let has_size = |found: &FileFacts| found.kind == EntryKind::Regular || found.is_storage_device();
         Ok(self.file(path)?.filter(has_size).and(self.find(path)).map(|entry| entry.bytes))
+    }
+
+    fn missing_directories(&self, path: &Path) -> Vec<PathBuf> {
+        let is_missing = |above: &&Path| self.missing_directories.iter().any(|missing| missing == above);
+        path.ancestors().skip(1).filter(is_missing).map(Path::to_owned).collect()
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<PathBuf>, Refusal> {

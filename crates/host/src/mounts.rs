@@ -28,8 +28,14 @@ impl Mounts {
     /// The name of the file system at a path without symbolic links: `ext4`. The innermost mount counts, and of several
     /// at one place, the last.
     pub fn file_system(&self, place: &Path) -> Option<&str> {
+        self.around(place).map(|(_, kind)| kind)
+    }
+
+    /// The mount point of that file system, and its name.
+    pub fn around(&self, place: &Path) -> Option<(&Path, &str)> {
         let around = self.all.iter().filter(|(point, _)| place.starts_with(point));
-        around.max_by_key(|(point, _)| point.as_os_str().len()).map(|(_, kind)| kind.as_str())
+        let innermost = around.max_by_key(|(point, _)| point.as_os_str().len());
+        innermost.map(|(point, kind)| (point.as_path(), kind.as_str()))
     }
 }
 

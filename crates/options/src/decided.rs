@@ -196,6 +196,19 @@ impl JobOptions {
         self.verification.verify_only && self.pattern.rw.writes()
     }
 
+    /// Whether the job exists to make its files: it writes, trims or only creates them. A job that only reads makes
+    /// files as well, but only because it needs them.
+    pub fn makes_files(&self) -> bool {
+        self.pattern.rw.changes() || self.files.create_only
+    }
+
+    /// Whether the job's files have to stay as long as they are (`allow_file_create=0`). Appending is a way to say that
+    /// they become longer.
+    pub fn keeps_lengths(&self) -> bool {
+        let grows_as_with_fio = self.files.create_on_open && self.files.made_as_by_fio;
+        !self.files.allow_file_create && !self.extent.file_append && !grows_as_with_fio
+    }
+
     /// Whether the job has writes and issues them itself.
     pub fn issues_writes(&self) -> bool {
         self.pattern.rw.writes() && !self.verification.verify_only
@@ -268,10 +281,12 @@ impl JobOptions {
         self.verification.is_on() && self.pattern.rw.writes()
     }
 
-    /// Makes the job behave as with fio where the two differ: the engine by its own options, and images and disks stay
-    /// where they are whatever `unlink` says.
+    /// Makes the job behave as with fio where the two differ: the engine by its own options; images and disks stay
+    /// where they are whatever `unlink` says; a job that only reads creates the directories of its files, and what is
+    /// made by writing (`create_on_open`, objects) is made despite `allow_file_create=0`.
     pub fn be_as_fio(&mut self, readonly: bool) {
         self.as_fio = true;
+        self.files.made_as_by_fio = true;
         let has_limit = ["http_timeout", "ceph_timeout"].iter().any(|option| self.is_set(option));
         self.engine.be_as_fio(AsFio { has_limit, readonly });
         if self.chosen_engine().is_some_and(|engine| engine.facets.can(Capability::FixedSize)) {

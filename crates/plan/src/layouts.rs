@@ -7,9 +7,9 @@ use crate::{
 use crate::{layout, layout_of_names, offsets, readonly, replay_layout, zones};
 use iolite_host::{Access, Machine, Refusal};
 use iolite_options::JobOptions;
-use iolite_options::engines::{Capability, IoUringCmdOptions};
+use iolite_options::engines::{Capability, IoUringCmdOptions, NameAct};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 impl Plan {
@@ -29,6 +29,7 @@ impl Plan {
             storages,
             namespaces: Namespaces::default(),
             known: HashMap::new(),
+            made: HashSet::new(),
         };
         let mut layouts = Vec::with_capacity(self.workers.len());
         let mut problems: Vec<Problem> = Vec::new();
@@ -62,6 +63,8 @@ struct Search<'a> {
     namespaces: Namespaces,
     /// Files in the state that earlier workers will leave, and the answers of storages.
     known: HashMap<(Namespace, PathBuf), FileFacts>,
+    /// Directories that earlier workers will make.
+    made: HashSet<PathBuf>,
 }
 
 impl Search<'_> {
@@ -70,6 +73,8 @@ impl Search<'_> {
         let (options, facets) = (&job.options, job.engine.facets);
         let context = LayoutContext { clone: worker.clone, facets, seed: worker.seed };
         if let Some(name_use) = facets.name_use() {
+            let makes = options.makes_files() || name_use.act != NameAct::LookUp;
+            self.check_directories(options, makes, worker.files.iter())?;
             let mut layout = layout_of_names(options, context, &worker.files, name_use)
                 .map_err(|error| invalid(error.to_string()))?;
             if let Some(named) = &mut layout.named {
@@ -77,9 +82,11 @@ impl Search<'_> {
             }
             return Ok(layout);
         }
-        // (If writing creates an object, it need not exist, but its size is needed if no option gives one.)
-        let asks =
-            facets.needs_files() || (facets.can(Capability::MadeByWriting) && !options.extent.gives_size());
+        // (If writing creates an object, it need not exist, unless nothing may be created; but its size is needed if no
+        // option gives one.)
+        let is_guarded = !options.files.allow_file_create && !options.files.made_as_by_fio;
+        let asks = facets.needs_files()
+            || (facets.can(Capability::MadeByWriting) && (is_guarded || !options.extent.gives_size()));
         let namespace = self.namespaces.of(job).filter(|_| asks);
         let mut files = Vec::with_capacity(worker.files.len());
         for path in worker.files.iter() {
@@ -104,11 +111,23 @@ impl Search<'_> {
         check_blocks(job, &layout).map_err(invalid)?;
         match namespace {
             Some(namespace) => {
-                let makes = options.pattern.rw.changes() || options.files.create_only;
+                let makes = options.makes_files();
                 if facets.can(Capability::OnlyWritersMake) && (!makes || options.relies_on_earlier_run()) {
                     // (An interrupted run may have left a shorter file. Its state has the actual size.)
                     let may_be_short = options.loads_state();
-                    layout.files.iter().try_for_each(|file| is_there(file, may_be_short)).map_err(missing)?;
+                    layout
+                        .files
+                        .iter()
+                        .try_for_each(|file| is_there(file, may_be_short))
+                        .map_err(not_there)?;
+                }
+                if namespace == Namespace::LOCAL {
+                    let missing = layout.files.iter().filter(|file| !file.exists);
+                    let missing = missing.map(|file| Cow::Borrowed(file.path.as_path()));
+                    self.check_directories(options, makes, missing)?;
+                }
+                if options.keeps_lengths() && !options.relies_on_earlier_run() {
+                    check_lengths(options, &layout, &files).map_err(too_long)?;
                 }
                 self.checked(job, layout, namespace)
             }
@@ -146,6 +165,37 @@ impl Search<'_> {
         Ok(())
     }
 
+    /// Checks that a job that only reads finds the directories of its files: a path with a typing error would be
+    /// measured on another disk.
+    fn check_directories<'a>(
+        &mut self,
+        options: &JobOptions,
+        makes: bool,
+        missing: impl Iterator<Item = Cow<'a, Path>>,
+    ) -> Result<(), Refusal> {
+        let allowed = makes || options.files.made_as_by_fio;
+        let mut checked = PathBuf::new();
+        for path in missing {
+            let Some(directory) = path.parent() else { continue };
+            // Successive names are mostly in the same directory.
+            if directory == checked {
+                continue;
+            }
+            directory.clone_into(&mut checked);
+            for absent in self.machine.missing_directories(&path) {
+                if !self.made.contains(&absent) && !allowed {
+                    let (path, absent) = (path.display(), absent.display());
+                    return Err(not_there(format!(
+                        "{path}: there is no directory {absent}, and a job that only reads makes none; correct the name, \
+                         or make it (mkdir -p {absent})"
+                    )));
+                }
+                self.made.insert(absent);
+            }
+        }
+        Ok(())
+    }
+
     /// The layout, if its files may be created. Later workers find the files in that state.
     fn checked(&mut self, job: &JobPlan, layout: Layout, namespace: Namespace) -> Result<Layout, Refusal> {
         let options = &*job.options;
@@ -168,6 +218,38 @@ impl Search<'_> {
         }
         Ok(layout)
     }
+}
+
+/// Checks that no file would become longer.
+fn check_lengths(
+    options: &JobOptions,
+    layout: &Layout,
+    found: &[(PathBuf, FileFacts)],
+) -> Result<(), String> {
+    // The layout has the files in the same order, and may leave some out.
+    let mut found = found.iter();
+    for file in layout.files.iter().filter(|file| file.kind == FileKind::Regular && file.exists) {
+        let size = found.find(|(path, _)| *path == file.path).and_then(|(_, facts)| facts.size).unwrap_or(0);
+        let (path, end) = (file.path.display(), file.offset.saturating_add(file.length));
+        if end > size && is_endless(options) {
+            return Err(format!(
+                "{path} would be filled until the file system is full, and allow_file_create=0"
+            ));
+        }
+        if end > size {
+            return Err(format!(
+                "{path} has {size} bytes, and the job needs {end}, but allow_file_create=0 keeps files as long as they \
+                 are; use a smaller offset= or size="
+            ));
+        }
+    }
+    let (files, schedule) = (&options.files, &options.schedule);
+    if files.unlink_each_loop && (schedule.loops > 1 || schedule.time_based) {
+        return Err(
+            "unlink_each_loop=1 has files made again for each pass, and allow_file_create=0".to_owned()
+        );
+    }
+    Ok(())
 }
 
 /// Files on a server must exist, and be long enough, for a job that only reads.
@@ -197,8 +279,13 @@ fn fits(job: &JobPlan, file: &FileLayout, found: Option<u64>) -> Result<(), Stri
 }
 
 /// The refusal of a missing file.
-fn missing(words: String) -> Refusal {
+fn not_there(words: String) -> Refusal {
     Refusal { errno: Some(libc::ENOENT), words }
+}
+
+/// The refusal to make a file longer, or to make it again.
+fn too_long(words: String) -> Refusal {
+    Refusal { errno: Some(libc::EPERM), words }
 }
 
 /// The refusal of a request by this program, not by the system.

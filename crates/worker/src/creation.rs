@@ -4,20 +4,22 @@ mod names;
 
 use iolite_content::Content;
 use iolite_engine::{LocalStorage, Storage, Stored};
+use iolite_host::Mounts;
 use iolite_os::explained;
 use iolite_plan::resolve::{Creation, Data, Fallocate};
 use iolite_plan::{FileKind, FileLayout, Layout};
 use iolite_types::describe_error;
 use iolite_types::units::Units;
+use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tracing::debug;
 
 /// Units of the sizes in messages.
 const UNITS: Units = Units { kb_base: 1024, unit_base: 0, figures: 4 };
 
-/// The most extended files that messages name.
+/// The most extended files, or new directories, that messages name.
 const MOST_TOLD: usize = 10;
 
 /// Bytes per write when a file is filled.
@@ -55,7 +57,8 @@ pub fn create(
     match rules.data {
         Data::OtherEnd | Data::Nowhere => Ok(()),
         Data::LocalFiles => {
-            make_directories(layout)?;
+            let files = layout.files.iter().filter(|file| file.kind == FileKind::Regular);
+            make_directories(job, rules, files.map(|file| Cow::Borrowed(file.path.as_path())), note)?;
             create_in(&mut LocalStorage, job, rules, layout, note, stop)
         }
         Data::OwnStorage => {
@@ -69,17 +72,40 @@ pub fn create(
     }
 }
 
-/// Creates the directories of the files.
-fn make_directories(layout: &Layout) -> io::Result<()> {
-    for file in &layout.files {
-        if file.kind == FileKind::Regular
-            && let Some(parent) = file.path.parent()
-            && !parent.as_os_str().is_empty()
-        {
-            std::fs::create_dir_all(parent).map_err(|error| named(parent, &error))?;
+/// Creates the directories above these files, and reports the new ones with the file system that they are on: the path
+/// may have a typing error.
+fn make_directories<'a>(
+    job: &str,
+    rules: &Creation,
+    files: impl Iterator<Item = Cow<'a, Path>>,
+    note: &mut dyn FnMut(String),
+) -> io::Result<()> {
+    let mut made = PathBuf::new();
+    let mut told = Vec::new();
+    for path in files {
+        // Successive names are mostly in the same directory.
+        let Some(parent) = path.parent().filter(|&parent| parent != made) else { continue };
+        parent.clone_into(&mut made);
+        if parent.as_os_str().is_empty() || parent.is_dir() {
+            continue;
         }
+        if rules.tells_directories {
+            told.push(format!("{job}: making the directory {}{}", parent.display(), place_of(parent)));
+        }
+        std::fs::create_dir_all(parent).map_err(|error| named(parent, &error))?;
     }
+    tell(job, told, "making", "directories", note);
     Ok(())
+}
+
+/// The file system of a directory that does not exist yet: ` on /mnt (ext4)`.
+fn place_of(directory: &Path) -> String {
+    let above =
+        directory.ancestors().map(|above| if above.as_os_str().is_empty() { Path::new(".") } else { above });
+    let existing = above.filter_map(|above| above.canonicalize().ok()).next();
+    let mounts = Mounts::now();
+    let around = existing.as_ref().and_then(|existing| mounts.around(existing));
+    around.map_or_else(String::new, |(point, kind)| format!(" on {} ({kind})", point.display()))
 }
 
 /// Creates the files in this storage.
@@ -112,7 +138,7 @@ fn create_in(
         return Ok(());
     }
     note(describe(job, needed.len(), needed.iter().map(|(_, size)| size).sum()));
-    tell(job, extended, note);
+    tell(job, extended, "extending", "files", note);
     let mut content = Content::new(&rules.content);
     for (file, size) in needed {
         debug!(target: "file", "{}: made {size} bytes large", file.path.display());
@@ -126,13 +152,13 @@ fn create_in(
     Ok(())
 }
 
-/// Reports which files are extended, one by one unless there are many.
-fn tell(job: &str, mut extended: Vec<String>, note: &mut dyn FnMut(String)) {
-    let untold = extended.len().saturating_sub(MOST_TOLD);
-    extended.truncate(MOST_TOLD);
-    extended.into_iter().for_each(&mut *note);
+/// Reports what is done to files or directories, one by one unless there are many.
+fn tell(job: &str, mut told: Vec<String>, act: &str, what: &str, note: &mut dyn FnMut(String)) {
+    let untold = told.len().saturating_sub(MOST_TOLD);
+    told.truncate(MOST_TOLD);
+    told.into_iter().for_each(&mut *note);
     if untold > 0 {
-        note(format!("{job}: extending {untold} more files"));
+        note(format!("{job}: {act} {untold} more {what}"));
     }
 }
 
@@ -275,6 +301,7 @@ mod tests {
             ),
             must_extend: false,
             on_open: false,
+            tells_directories: true,
             fallocate,
             is_filled,
             may_be_short: false,

@@ -95,7 +95,8 @@ mod tests {
 
     #[test]
     fn behind_the_colon_is_a_number() {
-        for text in ["randrw:foo", "randread:", "read:foo", "read:", "rw:sequential", "read:z", "trim:(8*2)"] {
+        for text in ["randrw:foo", "randread:", "read:foo", "read:", "rw:sequential", "read:z", "trim:(8*2)"]
+        {
             let message = read(text).unwrap_err();
             assert!(message.starts_with("behind the colon is a number"), "{text}: {message}");
         }

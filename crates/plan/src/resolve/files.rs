@@ -32,6 +32,8 @@ pub struct Creation {
     pub must_extend: bool,
     /// Files are created when they are opened, so only their directories are created beforehand.
     pub on_open: bool,
+    /// Directories that are created above files are reported.
+    pub tells_directories: bool,
     /// How room is reserved.
     pub fallocate: Fallocate,
     /// They are filled with data, because the job may read them.
@@ -69,6 +71,7 @@ pub(super) fn creation(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> Cre
         engine: (job.engine.name.to_owned(), job.storage_config()),
         must_extend: job.engine.facets.data == Data::OwnStorage && !can(Capability::Extend),
         on_open: options.files.create_on_open,
+        tells_directories: !options.files.made_as_by_fio,
         fallocate: options.files.fallocate,
         // (On a server, a created file must have data for its readers.)
         is_filled: options.pattern.rw.reads()

@@ -8,7 +8,7 @@ use iolite_os::explained;
 use iolite_plan::NamedFiles;
 use iolite_plan::resolve::{Creation, FileSizes, NameAct, NameKind};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Creates the directories above the names, and the files and directories that must exist under them.
 pub(super) fn create(
@@ -18,7 +18,7 @@ pub(super) fn create(
     note: &mut dyn FnMut(String),
     stop: &dyn Fn() -> bool,
 ) -> io::Result<()> {
-    make_parents(files)?;
+    super::make_directories(job, rules, files.names.iter(), note)?;
     // Opening a directory does not create it.
     let is_made_later = rules.on_open && files.name_use.of == NameKind::File;
     if is_made_later || files.name_use.act == NameAct::Make {
@@ -28,20 +28,6 @@ pub(super) fn create(
         NameKind::File => make_files(job, rules, files, note, stop),
         NameKind::Directory => make_directories(files, stop),
     }
-}
-
-/// Creates the directories of the names.
-fn make_parents(files: &NamedFiles) -> io::Result<()> {
-    let mut made = PathBuf::new();
-    for name in files.names.iter() {
-        let Some(parent) = name.parent() else { continue };
-        // Successive names are mostly in the same directory.
-        if parent != made {
-            std::fs::create_dir_all(parent).map_err(|error| named(parent, &error))?;
-            parent.clone_into(&mut made);
-        }
-    }
-    Ok(())
 }
 
 /// Creates the missing directories.
