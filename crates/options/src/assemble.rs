@@ -9,7 +9,7 @@ use crate::command_line::owner_names;
 use crate::engines::E4defragOptions;
 use crate::needs::Loners;
 use crate::section::{Section, Setting, could_be_a_typing_mistake, shortened};
-use crate::{Diagnostic, JobOptions, engines, registry};
+use crate::{Diagnostic, JobOptions, Name, engines, registry};
 use std::path::Path;
 
 /// A file with more mistakes than this is not a job file. Suggesting a correction for each line takes time.
@@ -26,13 +26,14 @@ pub(crate) struct Assembler<'a> {
     loners: Loners,
     /// Workers of the jobs so far that `--section` leaves out.
     left_out: u64,
+    name: Name,
     errors: &'a mut Vec<Diagnostic>,
     warnings: &'a mut Vec<Diagnostic>,
 }
 
 impl<'a> Assembler<'a> {
-    /// An assembler at the start of a batch.
-    pub fn new(errors: &'a mut Vec<Diagnostic>, warnings: &'a mut Vec<Diagnostic>) -> Self {
+    /// An assembler at the start of a batch, in a program of this name.
+    pub fn new(name: Name, errors: &'a mut Vec<Diagnostic>, warnings: &'a mut Vec<Diagnostic>) -> Self {
         let pristine = JobOptions::default();
         let loners = Loners::default();
         Assembler {
@@ -41,6 +42,7 @@ impl<'a> Assembler<'a> {
             default_given: Vec::new(),
             loners,
             left_out: 0,
+            name,
             errors,
             warnings,
         }
@@ -110,7 +112,7 @@ impl<'a> Assembler<'a> {
             {
                 let (value, origin) = (setting.value.as_deref(), setting.value_origin.clone());
                 // The mistakes of a job that is left out are not reported.
-                let _ = registry::apply(&mut job, definition, value, origin, &mut Vec::new());
+                let _ = registry::apply(&mut job, definition, value, origin, &mut Vec::new(), self.name);
             }
         }
         self.left_out = self.left_out.saturating_add(job.schedule.numjobs.into());
@@ -156,7 +158,7 @@ impl<'a> Assembler<'a> {
             return None;
         }
         let origin = setting.value_origin.clone();
-        if let Err(error) = registry::apply(job, definition, value, origin, self.warnings) {
+        if let Err(error) = registry::apply(job, definition, value, origin, self.warnings, self.name) {
             self.errors.push(error);
             // An engine that cannot be used is one mistake; its options are not reported as well.
             if definition.name == "ioengine"

@@ -18,7 +18,8 @@ use crate::section::{
 };
 use crate::spelling;
 use crate::sys::MachineFacts;
-use crate::{Diagnostic, Origin, engines, registry, substitute};
+use crate::values::Notes;
+use crate::{Diagnostic, Name, Origin, engines, registry, substitute};
 use std::ffi::{OsStr, OsString};
 
 /// The most names that an error about an ambiguous abbreviation lists.
@@ -61,6 +62,7 @@ impl Given {
 pub(crate) fn scan(
     words: &[OsString],
     facts: &MachineFacts,
+    name: Name,
     errors: &mut Vec<Diagnostic>,
     warnings: &mut Vec<Diagnostic>,
 ) -> Scanned {
@@ -73,7 +75,7 @@ pub(crate) fn scan(
         defaults_engine: DEFAULT_ENGINE.to_owned(),
         engine: DEFAULT_ENGINE.to_owned(),
         result: Scanned {
-            asked: Asked::default(),
+            asked: Asked { notes: Notes::of(name), ..Asked::default() },
             sections: Vec::new(),
             files: Vec::new(),
             options: Vec::new(),
@@ -352,7 +354,7 @@ impl Scanner<'_> {
                 if let Err(reason) = land(&mut self.result.asked, value.unwrap_or_default()) {
                     self.error(format!("{shown}: {reason}"));
                 }
-                let notes = std::mem::take(&mut self.result.asked.notes);
+                let notes = self.result.asked.notes.take();
                 for note in notes {
                     self.warn(format!("{shown}: {note}"));
                 }

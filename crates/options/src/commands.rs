@@ -473,7 +473,7 @@ impl Asked {
     /// The value is not a number, or is smaller.
     pub fn number(&self, word: &str, least: u64) -> Result<Option<u64>, String> {
         let Some(text) = self.value(word) else { return Ok(None) };
-        let mut notes = Vec::new();
+        let mut notes = crate::values::Notes::default();
         let value = crate::values::integer(text, 1024, &mut notes)
             .map_err(|why| format!("--{word}={text}: {why}"))?;
         match u64::try_from(value) {

@@ -1,6 +1,7 @@
 //! The defaults of a job: those that the option tables declare.
 
 use crate::definition::{Definition, Given};
+use crate::values::Notes;
 use crate::{JobOptions, registry};
 use std::sync::LazyLock;
 
@@ -23,7 +24,7 @@ fn land_default(job: &mut JobOptions, definition: &'static Definition) {
     let (Some(text), Some(land)) = (definition.default, definition.land) else {
         return;
     };
-    let mut given = Given { definition, text: Some(text), kb_base: 1024, notes: Vec::new() };
+    let mut given = Given { definition, text: Some(text), kb_base: 1024, notes: Notes::default() };
     if let Err(reason) = land.put(job, &mut given) {
         panic!("the default of option {} does not land: {reason}", definition.name);
     }

@@ -92,6 +92,15 @@ struct Reader<'a, 'b> {
     complained: bool,
 }
 
+/// Whether a text is encoded as UTF-16: it begins with a byte order mark, or half of its first letter is empty.
+fn is_utf_16(bytes: &[u8]) -> bool {
+    match bytes {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => true,
+        &[first, second, ..] => (first == 0) != (second == 0),
+        _ => false,
+    }
+}
+
 /// One line: its place, and its text without the comment.
 struct Line<'a> {
     path: &'a Path,
@@ -137,6 +146,12 @@ impl Reader<'_, '_> {
         self.bytes_left = self.bytes_left.checked_sub(bytes.len() as u64).ok_or_else(|| {
             format!("a job file, with all that it includes, has at most {} MiB", MAX_BYTES >> 20)
         })?;
+        if is_utf_16(&bytes) {
+            let remedy = format!("iconv -f UTF-16 -t UTF-8 {name} > NEW converts it");
+            return Err(format!(
+                "this text is UTF-16, as some editors of Windows save it, and job files are UTF-8; {remedy}"
+            ));
+        }
         if let Texts::Kept(texts) = &mut self.surroundings.texts {
             texts.insert(name, bytes.clone());
         }

@@ -85,16 +85,26 @@ pub fn parse_sent(
 /// The options of the run on this command line. `--debug` has to be known before parsing starts, because parsing is
 /// traced too. Mistakes are left to [`parse`].
 pub fn run_options(args: &[OsString]) -> RunOptions {
-    let Scanned { asked, .. } =
-        command_line::scan(args, &MachineFacts::of_this_machine(), &mut Vec::new(), &mut Vec::new());
+    let Scanned { asked, .. } = command_line::scan(
+        args,
+        &MachineFacts::of_this_machine(),
+        Name::Fio,
+        &mut Vec::new(),
+        &mut Vec::new(),
+    );
     asked.run
 }
 
 /// The role of a process that a launcher has started as one of many (`--mpi`); `None` = no launcher has. This has to be
 /// known before parsing starts, because only one of the processes gets the job files. Mistakes are left to [`parse`].
 pub fn launched(args: &[OsString]) -> Option<Launched> {
-    let Scanned { asked, .. } =
-        command_line::scan(args, &MachineFacts::of_this_machine(), &mut Vec::new(), &mut Vec::new());
+    let Scanned { asked, .. } = command_line::scan(
+        args,
+        &MachineFacts::of_this_machine(),
+        Name::Fio,
+        &mut Vec::new(),
+        &mut Vec::new(),
+    );
     clients::launched(&asked)
 }
 
@@ -103,7 +113,7 @@ pub fn launched(args: &[OsString]) -> Option<Launched> {
 pub fn repeated(args: &[OsString], name: Name) -> Option<Repeated> {
     let mut errors = Vec::new();
     let Scanned { asked, files, options, .. } =
-        command_line::scan(args, &MachineFacts::of_this_machine(), &mut errors, &mut Vec::new());
+        command_line::scan(args, &MachineFacts::of_this_machine(), name, &mut errors, &mut Vec::new());
     if !errors.is_empty() || name.is_strict() {
         return None;
     }
@@ -121,7 +131,7 @@ pub(crate) fn parse_in(
     let mut errors = Vec::new();
     let mut warnings = Vec::new();
     let Scanned { mut asked, mut sections, files, .. } =
-        command_line::scan(args, &surroundings.facts, &mut errors, &mut warnings);
+        command_line::scan(args, &surroundings.facts, name, &mut errors, &mut warnings);
     let profile = asked.profile.take();
     if let Some(question) = asked.question.take() {
         let profile = profile.map(|chosen| chosen.profile);
@@ -213,7 +223,7 @@ impl Input {
     /// Makes typed jobs.
     fn invocation(self, name: Name) -> Result<Invocation, Vec<Diagnostic>> {
         let Input { mut asked, sections, files, paths, together, mut errors, mut warnings } = self;
-        let mut assembler = Assembler::new(&mut errors, &mut warnings);
+        let mut assembler = Assembler::new(name, &mut errors, &mut warnings);
         let batches = batches(&asked, &sections, &files, together, &mut assembler);
         assembler.finish();
         warnings.extend(sections_not_found(&asked, &sections, &files));

@@ -10,7 +10,7 @@ mod tiobench;
 use crate::definition::{Definition, Given, Kind};
 use crate::section::{Section, Setting};
 use crate::sys::MachineFacts;
-use crate::values::{SECOND, integer, time};
+use crate::values::{Notes, SECOND, integer, time};
 use crate::{Diagnostic, Origin};
 
 /// Makes the sections from the profile's options, or says which option is missing.
@@ -90,7 +90,7 @@ impl Chosen {
     /// Adds an option with its value, if the value is valid.
     pub fn take(&mut self, definition: &'static Definition, value: Option<&str>) -> Result<(), String> {
         let text = value.unwrap_or("1");
-        let mut notes = Vec::new();
+        let mut notes = Notes::default();
         match definition.kind {
             Kind::Int | Kind::Flag | Kind::Bool => {
                 let number = integer(text, 1024, &mut notes)?;
@@ -148,12 +148,14 @@ impl Wishes<'_> {
 
     /// The same as a number. (It was checked when it was given.)
     fn number(&self, option: &Definition) -> Option<u64> {
-        integer(self.text(option)?, 1024, &mut Vec::new()).ok().and_then(|number| u64::try_from(number).ok())
+        integer(self.text(option)?, 1024, &mut Notes::default())
+            .ok()
+            .and_then(|number| u64::try_from(number).ok())
     }
 
     /// The same in seconds, rounded up.
     fn seconds(&self, option: &Definition) -> Option<u64> {
-        time(self.text(option)?, SECOND, &mut Vec::new()).ok().map(|time| time.div_ceil(SECOND))
+        time(self.text(option)?, SECOND, &mut Notes::default()).ok().map(|time| time.div_ceil(SECOND))
     }
 }
 

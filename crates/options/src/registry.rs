@@ -3,8 +3,8 @@
 use crate::definition::{Definition, Given, Kind, Scope, Status};
 use crate::engines::{self, EngineInfo};
 use crate::spelling::closest;
-use crate::values;
-use crate::{Diagnostic, JobOptions, Origin, defs, profiles, rules};
+use crate::values::{self, Notes};
+use crate::{Diagnostic, JobOptions, Name, Origin, defs, profiles, rules};
 use std::borrow::Cow;
 
 /// Every job option, in the order of the help.
@@ -66,7 +66,7 @@ pub fn suggest(name: &str, engine: &str) -> Option<&'static str> {
 
 /// Parses a value, checks it, stores it in the job and remembers where it came from.
 ///
-/// Suspicious but accepted input adds to `warnings`.
+/// Suspicious but accepted input adds to `warnings`; what is accepted depends on the name of the program (see [`Notes`]).
 ///
 /// # Errors
 /// The option has no effect yet, or the value is wrong. The message names option and value, and the job is unchanged.
@@ -76,6 +76,7 @@ pub fn apply(
     value: Option<&str>,
     origin: Origin,
     warnings: &mut Vec<Diagnostic>,
+    name: Name,
 ) -> Result<(), Diagnostic> {
     let text = value.map(str::trim);
     let as_given = match text {
@@ -86,14 +87,14 @@ pub fn apply(
         origin: Some(origin.clone()),
         message: format!("{as_given}: {message}"),
     };
-    let mut given = Given { definition, text, kb_base: job.measurement.kb_base, notes: Vec::new() };
+    let mut given = Given { definition, text, kb_base: job.measurement.kb_base, notes: Notes::of(name) };
     match definition.land {
         Some(land) => land.put(job, &mut given).map_err(diagnostic)?,
         None if definition.scope == Scope::Profile => profiles::ignore(&mut given).map_err(diagnostic)?,
         None if asks_for_nothing(definition, text) => {}
         None => return Err(diagnostic(format!("option {} is not supported yet", definition.name))),
     }
-    warnings.extend(given.notes.into_iter().map(diagnostic));
+    warnings.extend(given.notes.take().into_iter().map(diagnostic));
     job.origins.insert(definition.name.to_owned(), origin);
     Ok(())
 }
@@ -127,9 +128,9 @@ pub(crate) fn asks_for_nothing(definition: &Definition, text: Option<&str>) -> b
 fn same_value<T: PartialEq>(
     left: &str,
     right: &str,
-    read: impl Fn(&str, &mut Vec<String>) -> Result<T, String>,
+    read: impl Fn(&str, &mut Notes) -> Result<T, String>,
 ) -> bool {
-    let mut notes = Vec::new();
+    let mut notes = Notes::default();
     match (read(left, &mut notes), read(right, &mut notes)) {
         (Ok(left), Ok(right)) => left == right && notes.is_empty(),
         _ => false,

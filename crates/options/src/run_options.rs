@@ -5,6 +5,7 @@
 mod landings;
 
 use crate::others::{Named, Others, WhenLost};
+use crate::values::Notes;
 use crate::{OutputFormat, Repeat, RunOptions, SelfTest, profiles, web_address, web_tls};
 use landings::{
     alloc_size, ask, debug, eta, given, idle_prof, max_jobs, milliseconds, names, output_format, profile,
@@ -28,7 +29,7 @@ pub(crate) struct Asked {
     /// A question to answer instead of running jobs.
     pub question: Option<Question>,
     /// Notes about suspicious values that are accepted.
-    pub notes: Vec<String>,
+    pub notes: Notes,
     /// The options that concern other machines.
     pub others: Others,
     /// The number of job files so far.

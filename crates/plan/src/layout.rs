@@ -332,7 +332,11 @@ fn pass_bytes(options: &JobOptions, layout: &Layout) -> Option<u64> {
         (Some(SizeValue::Bytes(bytes)), _, _) => Some(bytes),
         (Some(SizeValue::Percent(percent)), _, _) => Some(share(layout.total_length(), percent)),
         // Without time_based a pass over smaller files ends with them; it does not start over to reach the size.
-        (None, Some(_), Some(SizeValue::Bytes(bytes))) if bytes < layout.total_length() => Some(bytes),
+        (None, filesize, Some(SizeValue::Bytes(bytes)))
+            if (filesize.is_some() || options.finds_files()) && bytes < layout.total_length() =>
+        {
+            Some(bytes)
+        }
         // (A percentage of filesize is the size of each region already.)
         _ => None,
     }
@@ -429,7 +433,13 @@ impl Found<'_> {
             return Err(self.behind_end(self.real));
         }
         let available = self.real.saturating_sub(self.offset);
-        let length = match self.wanted(options, seed, count, min_block)? {
+        // If the size has less than a block for each of the files that were found, as many of them as it has blocks for
+        // get one.
+        let least = match options.extent.size {
+            Some(SizeValue::Bytes(bytes)) if self.keeps_size && bytes >= min_block => min_block,
+            _ => 0,
+        };
+        let length = match self.wanted(options, seed, count, min_block)?.map(|wanted| wanted.max(least)) {
             Some(wanted) if fixed_size => wanted.min(available),
             Some(wanted) => wanted,
             None if self.real == 0 => return Err(self.without_size()),

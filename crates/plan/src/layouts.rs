@@ -73,8 +73,10 @@ impl Search<'_> {
         let (options, facets) = (&job.options, job.engine.facets);
         let context = LayoutContext { clone: worker.clone, facets, seed: worker.seed };
         if let Some(name_use) = facets.name_use() {
-            let makes = options.makes_files() || name_use.act != NameAct::LookUp;
-            self.check_directories(options, makes, worker.files.iter())?;
+            if facets.has_local_files() {
+                let makes = options.makes_files() || name_use.act != NameAct::LookUp;
+                self.check_directories(options, makes, worker.files.iter())?;
+            }
             let mut layout = layout_of_names(options, context, &worker.files, name_use)
                 .map_err(|error| invalid(error.to_string()))?;
             if let Some(named) = &mut layout.named {
@@ -121,7 +123,9 @@ impl Search<'_> {
                         .try_for_each(|file| is_there(file, may_be_short))
                         .map_err(not_there)?;
                 }
-                if namespace == Namespace::LOCAL {
+                // (Where nothing may be made, a missing file is refused as such.)
+                let may_make = options.files.allow_file_create && !self.plan.readonly;
+                if namespace == Namespace::LOCAL && may_make && !options.relies_on_earlier_run() {
                     let missing = layout.files.iter().filter(|file| !file.exists);
                     let missing = missing.map(|file| Cow::Borrowed(file.path.as_path()));
                     self.check_directories(options, makes, missing)?;

@@ -475,6 +475,21 @@ fn files_and_devices_that_are_missing() {
 }
 
 /// The other ends of each worker's connections.
+#[test]
+fn directories_are_missing_only_for_jobs_that_read() {
+    let machine =
+        MadeUp::new().without_directory("/no").without_directory("/no/such").with_file("/data/f", GIB);
+    let of = |jobs: &str| resolved(&machine, &format!("--size=4k {jobs}")).map(|workers| workers.len());
+    let refusal = "/no/such/f: there is no directory /no/such, and a job that only reads makes none; correct the name, or \
+                   make it (mkdir -p /no/such)";
+    let reads = "--name=r --filename=/no/such/f --rw=randread";
+    assert_eq!(of(reads).unwrap_err(), [refusal]);
+    assert_eq!(of("--name=w --filename=/no/such/f --rw=randwrite"), Ok(1));
+    assert_eq!(of(&format!("--name=w --filename=/no/such/g --rw=write {reads}")), Ok(2));
+    assert_eq!(of(&format!("--name=w --filename=/no/g --rw=write {reads}")).unwrap_err(), [refusal]);
+    assert_eq!(of("--name=r --filename=/data/g --rw=read"), Ok(1));
+}
+
 fn other_ends(machine: &MadeUp, arguments: &str) -> Vec<Vec<usize>> {
     resolved(machine, arguments).unwrap().into_iter().map(|worker| worker.other_ends).collect()
 }

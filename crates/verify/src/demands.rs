@@ -3,7 +3,7 @@
 use crate::load_error::LoadError;
 use crate::question::SavedWrites;
 use crate::rules::Load;
-use crate::state::{Saved, SavedFile, StateError, StateImprint, StateNames};
+use crate::state::{FileIdentity, Saved, SavedFile, StateError, StateImprint, StateNames};
 use iolite_types::Direction;
 use iolite_workload::Io;
 use std::io;
@@ -15,6 +15,8 @@ pub struct Demands {
     pub(crate) seed: u64,
     /// That job's number in headers.
     pub(crate) number: u16,
+    /// The job's files are not those of the state.
+    pub(crate) warning: Option<String>,
     issued: u64,
     is_copied: bool,
     files: Vec<SavedFile>,
@@ -42,12 +44,14 @@ impl Demands {
             saved => saved.map_err(failed)?,
         };
         check_job(load, &saved)?;
+        let warning = other_files(load, &saved);
         let files = (0..saved.setup.files.len() as u32).map(|file| saved.file(file, load.policy));
         let files: Vec<SavedFile> = files.collect::<Result<_, _>>().map_err(failed)?;
         check_blocks(load, &saved, &files)?;
         Ok(Some(Demands {
             seed: saved.setup.seed,
             number: saved.setup.number,
+            warning,
             issued: saved.issued,
             is_copied: saved.setup.is_copied,
             files,
@@ -92,11 +96,24 @@ fn check_job(load: &Load, saved: &Saved) -> Result<(), LoadError> {
     if same(&saved.setup.kind) != same(&load.method) {
         return Err(other(load, "verify", &saved.setup.kind, &load.method));
     }
-    let of_state: Vec<&str> = saved.setup.files.iter().map(|file| file.name.as_str()).collect();
-    if of_state != load.files {
+    if saved.setup.files.len() != load.files.len() {
+        let of_state: Vec<&str> = saved.setup.files.iter().map(|file| file.name.as_str()).collect();
         return Err(other(load, "filename", &of_state.join(":"), &load.files.join(":")));
     }
     Ok(())
+}
+
+/// A warning that the job's files are not those of the state: copies, or files that were renamed before their identity
+/// was known. Whether they are right is for their content to say.
+fn other_files(load: &Load, saved: &Saved) -> Option<String> {
+    let identity = |name: &str| FileIdentity::of(name).filter(|_| load.are_local);
+    let mut pairs = saved.setup.files.iter().zip(&load.files);
+    let (of_state, of_job) = pairs.find(|(file, name)| !file.is(name, identity(name)))?;
+    let (state, of_state) = (load.path.display(), &of_state.name);
+    Some(match of_state == of_job {
+        true => format!("{of_job} is not the file that {state} was kept for, but another one of this name"),
+        false => format!("{state} is the state of {of_state}, and {of_job} is another file"),
+    })
 }
 
 /// Whether the job can check the blocks that a state requires.

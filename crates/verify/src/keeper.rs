@@ -1,7 +1,7 @@
 //! Keeps the state of a worker while it writes.
 
 use crate::rules::{Keep, Rules};
-use crate::state::{Covered, Recorder, Setup};
+use crate::state::{Covered, FileIdentity, Recorder, Setup, StateFile};
 use iolite_workload::Io;
 use iolite_workload::history::Written;
 use std::io;
@@ -24,6 +24,8 @@ impl Keeper {
     ///
     /// Errors of the file system, above all a lack of space.
     pub(crate) fn begin(keep: &Keep, rules: &Rules) -> io::Result<Keeper> {
+        let identity = |file: &StateFile| FileIdentity::of(&file.name).filter(|_| keep.are_local);
+        let files = keep.files.iter().map(|file| StateFile { identity: identity(file), ..file.clone() });
         let setup = Setup {
             program: concat!("iolite-", env!("CARGO_PKG_VERSION")).to_owned(),
             job: rules.job.clone(),
@@ -38,7 +40,7 @@ impl Keeper {
             is_copied: keep.is_copied,
             has_flushes: keep.has_flushes,
             imprint: Some(keep.imprint.clone()),
-            files: keep.files.clone(),
+            files: files.collect(),
         };
         let recorder = Recorder::create(&keep.path, &setup)?;
         Ok(Keeper { recorder, flushes: vec![None; rules.depth as usize], stays: keep.is_asked_for })

@@ -136,8 +136,10 @@ pub struct Keep {
     pub has_flushes: bool,
     /// How blocks are written.
     pub imprint: StateImprint,
-    /// The files and regions that are written to.
+    /// The files and regions that are written to. Their identities are found when the job begins.
     pub files: Vec<StateFile>,
+    /// They are files of this machine, and the same ones until the job ends.
+    pub are_local: bool,
 }
 
 /// A state that an earlier run has left.
@@ -153,6 +155,8 @@ pub struct Load {
     pub imprint: StateImprint,
     /// The names of the job's files.
     pub files: Vec<String>,
+    /// They are files of this machine.
+    pub are_local: bool,
     /// Bytes of the largest block that fits into the job's buffers.
     pub largest: u64,
     /// A command that runs before the job may provide the state (`exec_prerun`).

@@ -39,7 +39,7 @@ pub use layout::Covered;
 pub use names::{StateNames, is_state_name};
 pub use recorder::Recorder;
 pub use saved::{Saved, StateError};
-pub use setup::{Setup, StateFile, StateImprint};
+pub use setup::{FileIdentity, Setup, StateFile, StateImprint};
 
 use std::fs::File;
 use std::io;

@@ -136,8 +136,13 @@ impl Verification {
         owners: &Arc<Owners>,
     ) -> Result<Verification, SetupError> {
         let units = rules.depth as usize;
+        let mut other_files = None;
         let read_back = match &rules.state {
-            StateRules::Load(load) => ReadBack::demands(Demands::load(load)?),
+            StateRules::Load(load) => {
+                let demands = Demands::load(load)?;
+                other_files = demands.as_ref().and_then(|demands| demands.warning.clone());
+                ReadBack::demands(demands)
+            }
             _ => ReadBack::of(&rules.read_back, workload)?,
         };
         // A state names the job that wrote; its blocks have that job's seeds.
@@ -153,7 +158,7 @@ impl Verification {
             pool,
             read_back,
             state,
-            warning,
+            warning: warning.or_else(|| other_files.map(|what| format!("{}: {what}", rules.job))),
             trims: rules.trims.map(|trims| Trims::new(trims, seed)),
             turns: turns(rules, workload.files.len(), owners),
             at_end: false,

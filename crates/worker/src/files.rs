@@ -6,10 +6,11 @@ mod syncing;
 
 use crate::record::TraceRecorder;
 use iolite_engine::{Engine, FileKind, FileSpec, LocalStorage, OpenMode, Storage, open_as_allowed};
-use iolite_os::explained;
+use iolite_host::{Machine, ThisMachine};
+use iolite_os::{errno_of, explained};
 use iolite_plan::Layout;
 use iolite_plan::resolve::{Data, FadviseHint, FileRules, LockFile, NameKind};
-use iolite_types::Direction;
+use iolite_types::{Direction, describe_error};
 use replayed::{LiveRules, Names};
 use specs::Specs;
 use std::fs::File;
@@ -122,6 +123,24 @@ impl FileTable {
     /// # Errors
     /// The engine cannot open the file, it cannot be opened for its lock, or the kernel refuses `write_hint`.
     pub fn open<E: Engine>(&mut self, engine: &mut E, file: u32) -> io::Result<()> {
+        self.try_to_open(engine, file).map_err(|error| match errno_of(&error) {
+            libc::EMFILE => self.too_many(&error),
+            _ => error,
+        })
+    }
+
+    /// The error with its remedy, for a process that has as many files open as it may.
+    fn too_many(&self, error: &io::Error) -> io::Error {
+        let limit = ThisMachine::new().limits().open_files.soft.unwrap_or(u64::MAX);
+        let (what, files) = (describe_error(error), self.specs.len());
+        let text = format!(
+            "{what}: a process may have {limit} (ulimit -n), and the job has {files}; raise that limit, or have fewer open at \
+             a time with openfiles="
+        );
+        explained(error, text)
+    }
+
+    fn try_to_open<E: Engine>(&mut self, engine: &mut E, file: u32) -> io::Result<()> {
         let slot = file as usize;
         let spec = self.specs.get(file).ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))?;
         if let Err(error) = engine.open(file, &spec, self.mode(file)) {

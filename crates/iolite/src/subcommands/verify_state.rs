@@ -83,7 +83,7 @@ impl Report {
     fn file(
         &self,
         to: &mut dyn Write,
-        StateFile { name, offset, length }: &StateFile,
+        StateFile { name, offset, length, .. }: &StateFile,
         file: &SavedFile,
         summary: &Summary,
     ) -> io::Result<()> {
@@ -145,7 +145,7 @@ struct Section<'a> {
 
 impl Serialize for Section<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (StateFile { name, offset, length }, summary) = (self.place, self.summary);
+        let (StateFile { name, offset, length, .. }, summary) = (self.place, self.summary);
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("name", name)?;
         map.serialize_entry("offset", offset)?;
@@ -215,7 +215,7 @@ mod tests {
             is_copied: false,
             has_flushes: true,
             imprint: None,
-            files: vec![StateFile { name: "f".into(), offset: 0, length: 4096 }],
+            files: vec![StateFile { name: "f".into(), offset: 0, length: 4096, identity: None }],
         };
         let mut recorder = Recorder::create(path, &setup).unwrap();
         recorder.issue(0, 0, 0, 0, 512);

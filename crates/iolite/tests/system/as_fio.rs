@@ -150,6 +150,60 @@ fn what_fio_refuses_behind_rw_is_refused() {
     }
 }
 
+/// Values of which fio ignores a part, so that a job is not what it seems to be: `1min` is a microsecond.
+const IGNORED: &[&str] = &[
+    "--runtime=1mins",
+    "--ramp_time=1.5",
+    "--startdelay=0xy",
+    "--size=64kx --bs=4q",
+    "--size=65536x",
+    "--size=65536%x",
+    "--offset=0q",
+    "--bs=1.5k",
+    "--bssplit=4k/50/3:8k/50",
+    "--rate_iops=1000000x",
+    "--numjobs=1x",
+    "--cpus_allowed=0q",
+    "--thinktime=1q",
+    "--steadystate=iops:10%x --steadystate_duration=1",
+    "--percentile_list=50x",
+    "--eta=sometimes",
+    "--status-interval=9000mins",
+    "--max-jobs=x",
+];
+
+#[test]
+fn what_fio_ignores_in_a_value_is_an_error_under_our_own_name() {
+    let (dir, links) = (scratch(), scratch());
+    let (ours, fio) = (Program::under_test(), Program::called_fio(links.path()));
+    if ours.is_peer {
+        skip!("it is about this program");
+    }
+    let run = |program: &Program, more: &str| {
+        program.line(dir.path(), &format!("--name=j --ioengine=null --size=64k --parse-only {more}"))
+    };
+    for line in IGNORED {
+        let refused = run(&ours, line).refused();
+        assert!(
+            !refused.stderr.contains("ignored") && refused.stderr.contains("command line: "),
+            "{refused}"
+        );
+        let accepted = run(&fio, line);
+        let is_a_guess = line.contains("64kx") || line.contains("0xy");
+        assert!(is_a_guess || (accepted.code() == 0 && accepted.stderr.is_empty()), "{accepted}");
+    }
+    // (The job ends by its size.)
+    let bytes = |program: &Program| {
+        let run = program
+            .line(dir.path(), "--name=j --ioengine=null --size=64m --runtime=1min --output-format=json");
+        Json::parse(&run.ok().stdout).job().int("read.io_bytes")
+    };
+    assert_eq!(bytes(&ours), 64 << 20);
+    for program in [fio].iter().chain(&Program::peers()) {
+        assert!(bytes(program) < 64 << 20, "{}", program.path.display());
+    }
+}
+
 /// Jobs that fail, with others that do not, and fio's exit status.
 const FAILING: &[(i32, &str)] = &[
     (1, "--name=a --filename=/dev/full --rw=write --size=4k"),

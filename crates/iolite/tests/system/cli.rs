@@ -399,3 +399,21 @@ fn a_log_named_by_its_job_is_shown_with_its_name() {
     assert_eq!(jobs(dir.path(), line), [job("a", 0, 16)]);
     assert!(dir.path().join("a_clat.1.log").exists(), "{:?}", files_in(dir.path()));
 }
+
+/// Some editors of Windows save texts like this.
+#[test]
+fn a_job_file_in_utf_16_is_recognised() {
+    let dir = scratch();
+    let text = "[j]\nioengine=null\nsize=4k\n";
+    let marked: Vec<u16> = std::iter::once(0xfeff).chain(text.encode_utf16()).collect();
+    let plain: Vec<u16> = text.encode_utf16().collect();
+    for units in [&marked, &plain] {
+        for to_bytes in [u16::to_le_bytes as fn(u16) -> [u8; 2], u16::to_be_bytes] {
+            let bytes: Vec<u8> = units.iter().flat_map(|&unit| to_bytes(unit)).collect();
+            fs::write(dir.path().join("job.fio"), bytes).unwrap();
+            let run =
+                Program::own().line(dir.path(), "job.fio").refused().says("job.fio: this text is UTF-16");
+            assert_eq!(run.stderr.lines().count(), 1, "{run}");
+        }
+    }
+}

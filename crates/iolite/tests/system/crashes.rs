@@ -209,7 +209,7 @@ pub fn a_state_is_there_until_everything_was_read_back() {
     run("--rw=randread --verify_state_load=1").ok();
     for (job, words) in [
         ("--rw=read --verify_state_load=1 --verify=crc32c", "is the state of verify=md5"),
-        ("--rw=read --verify_state_load=1 --filename=other", "is the state of filename=data"),
+        ("--rw=read --verify_state_load=1 --filename=data:other", "is the state of filename=data"),
         ("--rw=read --verify_state_load=1 --bs=512", "has writes of 4096 bytes"),
         ("--rw=write --verify_state_load=1", "needs rw=read"),
         ("--rw=read --verify_state_load=1 --aux-path=nowhere", "--aux-path=nowhere: there is no directory"),
@@ -435,4 +435,36 @@ fn no_time_limit_cuts_the_check_of_a_state_short() {
             .refused()
             .says("md5: verify failed at file s offset 16773120, length 4096");
     }
+}
+
+/// A state belongs to a file, not to one of its names. Whether another file is right is for its content to say.
+#[test]
+fn a_state_is_that_of_a_file_by_any_name() {
+    let dir = scratch();
+    let run = |line: &str| {
+        let job = "--name=v --size=256k --verify=md5";
+        Program::under_test().line(dir.path(), &format!("{job} {line}"))
+    };
+    run("--filename=data --rw=randwrite --do_verify=0").ok();
+    let load =
+        |name: &str| run(&format!("--filename={name} --rw=read --verify_state_load=1 --output-format=json"));
+    fs::create_dir(dir.path().join("d")).unwrap();
+    std::os::unix::fs::symlink("../data", dir.path().join("d/link")).unwrap();
+    fs::hard_link(dir.path().join("data"), dir.path().join("hard")).unwrap();
+    let absolute = dir.path().join("data").display().to_string();
+    for name in ["data", "./data", "d/../data", "d/link", "hard", &absolute] {
+        let run = load(name);
+        assert!(!run.output().contains("another"), "{name}: {run}");
+        assert_eq!(reads(run), 64, "{name}");
+    }
+    fs::copy(dir.path().join("data"), dir.path().join("copy")).unwrap();
+    let run = load("copy").says("is the state of data, and copy is another file");
+    assert_eq!(reads(run), 64);
+    let mut bytes = fs::read(dir.path().join("copy")).unwrap();
+    bytes[70_000] ^= 1;
+    fs::write(dir.path().join("copy"), &bytes).unwrap();
+    load("copy").refused().says("is the state of data, and copy is another file");
+    // The same name, but not the same file.
+    fs::rename(dir.path().join("copy"), dir.path().join("data")).unwrap();
+    load("data").refused().says("another one of this name");
 }

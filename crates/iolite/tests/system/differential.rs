@@ -411,6 +411,25 @@ fn measurement() {
 
 /// Compares all cases of a table. The failure lists every case that differs.
 #[track_caller]
+/// A size that has less than a block for each file that was found is used up in as many files as it has blocks for.
+#[test]
+fn a_size_is_shared_by_more_files_than_it_has_blocks() {
+    for program in Program::all() {
+        let dir = scratch();
+        fs::create_dir(dir.path().join("d")).unwrap();
+        (0..50).for_each(|file| fs::write(dir.path().join(format!("d/f{file}")), [1; 20]).unwrap());
+        for (line, ios) in [("--bs=4 --size=100", 25), ("--bs=4 --size=3", 0), ("--bs=8 --size=200", 25)] {
+            let run = program.line(dir.path(), &format!("--name=j --opendir=d {line} --output-format=json"));
+            if ios == 0 && !program.is_peer {
+                run.refused();
+                continue;
+            }
+            let found = Json::parse(&run.stdout).job().int("read.total_ios");
+            assert_eq!(found, ios, "{}: {line}", program.path.display());
+        }
+    }
+}
+
 fn compare_all(cases: &[Case]) {
     let peers = peers!();
     let ours = Program::under_test();

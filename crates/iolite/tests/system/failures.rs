@@ -261,3 +261,21 @@ fn unlockable_memory_is_reported_with_job_and_remedy() {
     let run = Program::under_test().line(dir.path(), line).refused();
     assert!(run.stderr.contains("lockmem: job greedy asks for") && run.stderr.contains("ulimit -l"), "{run}");
 }
+
+#[test]
+fn too_many_open_files_have_a_remedy() {
+    let dir = scratch();
+    let job = "--name=j --nrfiles=200 --size=800k";
+    let limited = |more: &str| {
+        let script = format!("ulimit -n 64; exec {} {job} {more}", Program::own().path.display());
+        std::process::Command::new("sh").args(["-c", &script]).current_dir(dir.path()).output().unwrap()
+    };
+    let refused = limited("");
+    let told = String::from_utf8_lossy(&refused.stdout);
+    assert_eq!(refused.status.code(), Some(1), "{told}");
+    for words in ["Too many open files", "a process may have 64 (ulimit -n)", "the job has 200", "openfiles="]
+    {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    assert!(limited("--openfiles=20").status.success());
+}

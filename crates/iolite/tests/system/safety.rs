@@ -482,3 +482,91 @@ fn a_job_that_trims_may_trim_whatever_is_verified() {
     let run = Program::under_test().line(dir.path(), &line).ok();
     assert_eq!(Json::parse(&run.stdout).job().bytes(), [0, 0, 512 << 10], "{run}");
 }
+
+/// Jobs that need a file of 64 KiB to be longer, or to be made again.
+const GROWING: &[&str] = &[
+    "--rw=read --size=1m",
+    "--rw=write --size=1m",
+    "--rw=randrw --size=256k --offset=40802189312",
+    "--rw=write --size=1m --overwrite=1",
+    "--rw=write --size=1m --time_based --runtime=1",
+    "--rw=read --filesize=1m",
+    "--rw=read --size=1m --create_only=1",
+    "--rw=write --size=1m --fill_device=1",
+    "--rw=write --fill_device=1 --number_ios=2",
+    "--rw=write --size=1m --bs=64k --ioengine=falloc",
+    "--rw=write --size=1m --bs=64k --ioengine=ftruncate",
+    "--rw=write --size=64k --loops=2 --unlink_each_loop=1",
+];
+
+/// `allow_file_create=0` guards against typing errors. (fio removes the file before it refuses the job.)
+#[test]
+fn files_stay_as_long_as_they_are_where_none_may_be_made() {
+    let (dir, links) = (scratch(), scratch());
+    let file = dir.path().join("f");
+    let ours = [Program::under_test(), Program::called_fio(links.path())];
+    let peers = Program::peers();
+    let run = |program: &Program, more: &str| {
+        fs::write(&file, vec![7; 64 << 10]).unwrap();
+        program.line(dir.path(), &format!("--name=j --filename=f --allow_file_create=0 {more}"))
+    };
+    for line in GROWING {
+        for program in ours.iter().chain(&peers) {
+            let run = run(program, line).refused();
+            if !program.is_peer {
+                assert_eq!(fs::read(&file).unwrap(), vec![7; 64 << 10], "{run}");
+                run.says("allow_file_create=0");
+            }
+        }
+    }
+    for program in ours.iter().chain(&peers) {
+        run(program, "--rw=write --size=64k --io_size=256k").ok();
+        // Appending says that the file becomes longer.
+        run(program, "--rw=write --size=64k --file_append=1").ok();
+        assert_eq!(file.metadata().unwrap().len(), 128 << 10, "{}", program.path.display());
+    }
+    // A file that grows while it is written is not laid out, and so fio does not look.
+    let on_open = "--rw=write --size=128k --create_on_open=1";
+    ours[1..].iter().chain(&peers).for_each(|program| drop(run(program, on_open).ok()));
+    if !ours[0].is_peer {
+        run(&ours[0], on_open).refused().says("has 65536 bytes, and the job needs 131072");
+    }
+    fs::write(dir.path().join("trace"), "fio version 2 iolog\nf add\nf open\nf write 65536 4096\nf close\n")
+        .unwrap();
+    if !ours[0].is_peer {
+        run(&ours[0], "--read_iolog=trace").refused().says("and the job needs 69632");
+    }
+}
+
+/// A misspelt path must not be measured on the disk that it leads to. fio makes its directories.
+#[test]
+fn a_job_that_only_reads_makes_no_directories() {
+    let (dir, links) = (scratch(), scratch());
+    let ours = Program::under_test();
+    let others = [Program::called_fio(links.path())].into_iter().chain(Program::peers());
+    let made = dir.path().join("no");
+    let run = |program: &Program, more: &str| {
+        let _ = fs::remove_dir_all(&made);
+        program.line(dir.path(), &format!("--name=j --size=64k --filename=no/such/f {more}"))
+    };
+    for program in others {
+        run(&program, "--rw=read").ok();
+        let silent = run(&program, "--rw=write").ok();
+        assert!(made.join("such/f").exists() && !silent.output().contains("making"), "{silent}");
+    }
+    if ours.is_peer {
+        return;
+    }
+    for line in ["--rw=read", "--rw=randread --create_on_open=1", "--ioengine=filestat"] {
+        run(&ours, line)
+            .refused()
+            .says("there is no directory no/such, and a job that only reads makes none");
+        assert!(!made.exists(), "{line}");
+    }
+    for line in ["--rw=write", "--rw=randrw", "--create_only=1", "--ioengine=filecreate"] {
+        run(&ours, line).ok().says("j: making the directory no/such on /");
+    }
+    // A job may read beside what an earlier one writes; the engine null needs no files.
+    run(&ours, "--rw=write --name=k --size=64k --filename=no/g --rw=read").ok();
+    run(&ours, "--ioengine=null").ok();
+}

@@ -2,7 +2,7 @@
 
 use super::{Definition, Limits};
 use crate::SizeValue;
-use crate::values::{floats, integer, keyword, outside, per_direction, size, split, time};
+use crate::values::{Notes, floats, integer, keyword, outside, per_direction, size, split, time};
 use iolite_types::PerDirection;
 
 /// The text of one option's value, and the context for parsing it.
@@ -15,7 +15,7 @@ pub struct Given<'a> {
     /// 1024 or 1000: the meaning of `k` (see [`crate::values`]).
     pub kb_base: u32,
     /// Notes about suspicious input that is accepted. The caller adds name, value and place.
-    pub notes: Vec<String>,
+    pub notes: Notes,
 }
 
 impl<'a> Given<'a> {
@@ -186,13 +186,14 @@ number!(u16, u32, i32, u64, i64);
 mod tests {
     use super::super::{Category, Kind};
     use super::*;
+    use crate::Name;
 
     static PERCENT: Definition = Definition::job("p", Category::Job, Kind::Int, "").range(0, 100);
     static FLAG: Definition = Definition::job("f", Category::Job, Kind::Flag, "");
     static BOOL: Definition = Definition::job("b", Category::Job, Kind::Bool, "");
 
     fn given<'a>(definition: &'static Definition, text: Option<&'a str>) -> Given<'a> {
-        Given { definition, text, kb_base: 1024, notes: Vec::new() }
+        Given { definition, text, kb_base: 1024, notes: Notes::of(Name::Fio) }
     }
 
     #[test]

@@ -261,9 +261,13 @@ pub static CREATION: &[Definition] = &[
     files("create_only", Kind::Bool, "Lay out the files and do no I/O")
         .default("0")
         .lands(put!(files.create_only, boolean())),
-    files("allow_file_create", Kind::Bool, "Make files that do not exist; otherwise they are an error")
-        .default("1")
-        .lands(put!(files.allow_file_create, boolean())),
+    files(
+        "allow_file_create",
+        Kind::Bool,
+        "Make files that do not exist, and extend those that are too short; otherwise they are errors",
+    )
+    .default("1")
+    .lands(put!(files.allow_file_create, boolean())),
     files("allow_mounted_write", Kind::Bool, "Write and trim devices even while they are mounted or in use")
         .default("0")
         .lands(put!(files.allow_mounted_write, boolean())),

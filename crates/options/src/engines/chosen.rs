@@ -216,7 +216,12 @@ mod tests {
                     "rbd_encryption_format" => "luks2",
                     _ => definition.default.or(keyword).unwrap_or("1"),
                 };
-                let mut given = Given { definition, text: Some(text), kb_base: 1024, notes: Vec::new() };
+                let mut given = Given {
+                    definition,
+                    text: Some(text),
+                    kb_base: 1024,
+                    notes: crate::values::Notes::default(),
+                };
                 let landed = (engine.own)().land(land, &mut given);
                 assert_eq!(landed, Ok(()), "{}: {}", engine.name, definition.name);
             }

@@ -8,6 +8,7 @@ use super::facets::Facets;
 use super::priorities::CommandPriorities;
 use crate::JobOptions;
 use crate::definition::{Definition, Given, Land, Places, found};
+use crate::values::Notes;
 use std::any::Any;
 use std::path::Path;
 
@@ -164,7 +165,7 @@ pub(super) fn named_by<T: OwnOptions>(job: &JobOptions, name: impl Fn(&T) -> &St
 pub(super) fn declared<T: OwnOptions>(mut off: T, definitions: &[&'static Definition]) -> T {
     for &definition in definitions {
         let (Some(text), Some(Land::Engine(land))) = (definition.default, definition.land) else { continue };
-        let mut given = Given { definition, text: Some(text), kb_base: 1024, notes: Vec::new() };
+        let mut given = Given { definition, text: Some(text), kb_base: 1024, notes: Notes::default() };
         if let Err(reason) = land(&mut off, &mut given) {
             panic!("the default of option {} does not land: {reason}", definition.name);
         }

@@ -4,7 +4,7 @@
 use super::{Profile, Wishes, section};
 use crate::definition::{Definition, Kind};
 use crate::section::Section;
-use crate::values::integer;
+use crate::values::{Notes, integer};
 
 static SIZE: Definition = Definition::profile("size", Kind::Str, "Size in MiB, or with a unit");
 static BLOCK: Definition =
@@ -53,7 +53,7 @@ fn jobs(wishes: &Wishes<'_>) -> Result<Vec<Section>, String> {
 fn size(wishes: &Wishes<'_>) -> Result<u64, String> {
     let Some(text) = wishes.text(&SIZE) else { return Ok(wishes.facts.memory_mebibytes * (4 << 10)) };
     let problem = |why: String| format!("size={text}: {why}");
-    let mut notes = Vec::new();
+    let mut notes = Notes::default();
     let number = integer(text, 1024, &mut notes).map_err(problem)?;
     if let Some(note) = notes.pop() {
         return Err(problem(note));

@@ -155,7 +155,8 @@ fn job(words: &[&str]) -> Result<(JobOptions, Vec<String>), String> {
             None => (*word, None),
         };
         let definition = find(name, &job.ioengine).unwrap_or_else(|| panic!("{name} is unknown"));
-        apply(&mut job, definition, value, place(), &mut warnings).map_err(|error| error.to_string())?;
+        apply(&mut job, definition, value, place(), &mut warnings, Name::Fio)
+            .map_err(|error| error.to_string())?;
     }
     Ok((job, warnings.into_iter().map(|warning| warning.to_string()).collect()))
 }
@@ -464,14 +465,14 @@ fn a_refused_value_changes_nothing() {
     for definition in job_options().filter(|definition| definition.status() == Status::Works) {
         let before = JobOptions::default();
         let mut job = before.clone();
-        if apply(&mut job, definition, Some("?!"), place(), &mut Vec::new()).is_err() {
+        if apply(&mut job, definition, Some("?!"), place(), &mut Vec::new(), Name::Fio).is_err() {
             assert_eq!(job, before, "{}", definition.name);
         }
     }
     let (mut job, _) = job(&["bssplit=4k/50:8k"]).unwrap();
     let before = job.clone();
     let definition = find_job("bssplit").unwrap();
-    assert!(apply(&mut job, definition, Some("4k/200"), place(), &mut Vec::new()).is_err());
+    assert!(apply(&mut job, definition, Some("4k/200"), place(), &mut Vec::new(), Name::Fio).is_err());
     assert_eq!(job, before);
 }
 
@@ -485,7 +486,7 @@ proptest! {
         let own = engines::engines().iter().flat_map(|engine| engine.options.iter().copied());
         if let Some(definition) = job_options().chain(own).nth(index) {
             let mut job = JobOptions::default();
-            let _ = apply(&mut job, definition, Some(&value), place(), &mut Vec::new());
+            let _ = apply(&mut job, definition, Some(&value), place(), &mut Vec::new(), Name::Fio);
             finish(&mut job, &mut Vec::new());
         }
     }

@@ -67,7 +67,7 @@ pub(super) fn eta(asked: &mut Asked, value: &str) -> Result<(), String> {
         "never" => EtaWhen::Never,
         "auto" => EtaWhen::Auto,
         _ => {
-            asked.notes.push("expected always, never or auto; taken as auto".to_owned());
+            asked.notes.ignore("expected always, never or auto".to_owned(), "; taken as auto")?;
             EtaWhen::Auto
         }
     };
@@ -76,14 +76,14 @@ pub(super) fn eta(asked: &mut Asked, value: &str) -> Result<(), String> {
 
 pub(super) fn max_jobs(asked: &mut Asked, value: &str) -> Result<(), String> {
     if value.parse::<u64>().is_err() {
-        asked.notes.push("not a number of jobs; ignored".to_owned());
+        asked.notes.ignore("not a number of jobs".to_owned(), "; ignored")?;
     }
     Ok(())
 }
 
 pub(super) fn alloc_size(asked: &mut Asked, value: &str) -> Result<(), String> {
     if value.parse::<u64>().is_err() {
-        asked.notes.push("not a number of KiB; ignored".to_owned());
+        asked.notes.ignore("not a number of KiB".to_owned(), "; ignored")?;
     }
     Ok(())
 }
@@ -107,12 +107,13 @@ pub(super) fn debug(asked: &mut Asked, value: &str) -> Result<(), String> {
         if let Some(number) = category.strip_prefix("job:") {
             match number.parse() {
                 Ok(number) if number > 0 => wish.workers.push(number),
-                _ => asked.notes.push(format!("\"{category}\": jobs are counted from 1; ignored")),
+                _ => asked.notes.ignore(format!("\"{category}\": jobs are counted from 1"), "; ignored")?,
             }
         } else if category == "all" {
             wish.categories = DEBUG_CATEGORIES.map(str::to_owned).to_vec();
         } else if !DEBUG_CATEGORIES.contains(&category) {
-            asked.notes.push(format!("unknown category \"{category}\"; ignored (--debug=help lists them)"));
+            let what = format!("unknown category \"{category}\" (--debug=help lists them)");
+            asked.notes.ignore(what, "; ignored")?;
         } else if !wish.categories.iter().any(|known| known == category) {
             wish.categories.push(category.to_owned());
         }

@@ -1,6 +1,6 @@
 //! `bssplit`: a mix of block sizes, `4k/10:64k/50:32k/40`, per direction with commas.
 
-use super::{integer, split};
+use super::{Notes, integer, split};
 use crate::SplitEntry;
 
 /// Parses the split of one direction.
@@ -10,11 +10,7 @@ use crate::SplitEntry;
 ///
 /// # Errors
 /// A block size is not a positive number, a share is not a percentage, or the percentages add up to more than 100.
-pub fn block_size_split(
-    text: &str,
-    kb_base: u32,
-    notes: &mut Vec<String>,
-) -> Result<Vec<SplitEntry>, String> {
+pub fn block_size_split(text: &str, kb_base: u32, notes: &mut Notes) -> Result<Vec<SplitEntry>, String> {
     let parts = split(text, &[':']);
     let mut entries = Vec::with_capacity(parts.len());
     for part in parts.into_iter().filter(|part| !part.is_empty()) {
@@ -53,7 +49,7 @@ pub fn block_size_split(
 }
 
 /// One `size[/percent]`.
-fn entry(part: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<(u64, Option<u32>), String> {
+fn entry(part: &str, kb_base: u32, notes: &mut Notes) -> Result<(u64, Option<u32>), String> {
     let pieces = split(part, &['/']);
     let size = integer(pieces[0], kb_base, notes)?;
     let size = match u64::try_from(size) {
@@ -61,7 +57,7 @@ fn entry(part: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<(u64, Opti
         _ => return Err(format!("block size {size} is less than 1")),
     };
     if pieces.len() > 2 {
-        notes.push(format!("\"/{}\" in \"{part}\" is ignored", pieces[2..].join("/")));
+        notes.ignore(format!("\"/{}\" in \"{part}\" means nothing", pieces[2..].join("/")), ", ignored")?;
     }
     let percent = match pieces.get(1).map(|percent| percent.trim_end_matches('%')) {
         None | Some("") => None,
@@ -81,10 +77,11 @@ pub fn format_block_size_split(entries: &[SplitEntry]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Name;
     use proptest::prelude::*;
 
     fn read(text: &str) -> (Result<Vec<(u64, u32)>, String>, usize) {
-        let mut notes = Vec::new();
+        let mut notes = Notes::of(Name::Fio);
         let entries = block_size_split(text, 1024, &mut notes)
             .map(|entries| entries.iter().map(|entry| (entry.size, entry.percent)).collect());
         (entries, notes.len())
@@ -135,9 +132,9 @@ mod tests {
                 0 => size.to_string(),
                 percent => format!("{size}/{percent}"),
             }).collect();
-            let entries = block_size_split(&text.join(":"), 1024, &mut Vec::new()).unwrap();
+            let entries = block_size_split(&text.join(":"), 1024, &mut Notes::of(Name::Fio)).unwrap();
             prop_assert_eq!(entries.iter().map(|entry| entry.percent).sum::<u32>(), 100);
-            let again = block_size_split(&format_block_size_split(&entries), 1024, &mut Vec::new()).unwrap();
+            let again = block_size_split(&format_block_size_split(&entries), 1024, &mut Notes::of(Name::Fio)).unwrap();
             prop_assert_eq!(again, entries);
         }
     }

@@ -1,6 +1,6 @@
 //! Sets of CPUs: `cpus_allowed=0,5,8-15`, `cpumask=0xff`.
 
-use super::integer;
+use super::{Notes, integer};
 
 /// The largest CPU or node number that is accepted: far above any machine, and small enough that a range can be
 /// listed.
@@ -10,7 +10,7 @@ const MOST: u32 = 65_535;
 ///
 /// # Errors
 /// As [`number_set`].
-pub fn cpu_list(text: &str, notes: &mut Vec<String>) -> Result<Vec<u32>, String> {
+pub fn cpu_list(text: &str, notes: &mut Notes) -> Result<Vec<u32>, String> {
     number_set(text, &[',', ':'], notes)
 }
 
@@ -29,7 +29,7 @@ pub fn cpu_mask(mask: u64) -> Result<Vec<u32>, String> {
 ///
 /// # Errors
 /// An entry is not a number up to 65535, a range is empty, or there is no number at all.
-pub fn number_set(text: &str, separators: &[char], notes: &mut Vec<String>) -> Result<Vec<u32>, String> {
+pub fn number_set(text: &str, separators: &[char], notes: &mut Notes) -> Result<Vec<u32>, String> {
     let mut numbers = Vec::new();
     for part in text.split(separators).map(str::trim).filter(|part| !part.is_empty()) {
         if part.starts_with('-') {
@@ -52,7 +52,7 @@ pub fn number_set(text: &str, separators: &[char], notes: &mut Vec<String>) -> R
     if numbers.is_empty() { Err("names no number".to_owned()) } else { Ok(numbers) }
 }
 
-fn number(text: &str, notes: &mut Vec<String>) -> Result<u32, String> {
+fn number(text: &str, notes: &mut Notes) -> Result<u32, String> {
     match u32::try_from(integer(text, 1024, notes)?) {
         Ok(number @ 0..=MOST) => Ok(number),
         _ => Err(format!("\"{}\" is not between 0 and {MOST}", text.trim())),
@@ -62,11 +62,12 @@ fn number(text: &str, notes: &mut Vec<String>) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Name;
     use proptest::prelude::*;
 
     #[test]
     fn lists_and_masks() {
-        let mut notes = Vec::new();
+        let mut notes = Notes::of(Name::Fio);
         assert_eq!(cpu_list("0,5,8-11", &mut notes), Ok(vec![0, 5, 8, 9, 10, 11]));
         assert_eq!(cpu_list("3:1,1", &mut notes), Ok(vec![1, 3]));
         assert_eq!(cpu_list("0,", &mut notes), Ok(vec![0]));
@@ -88,14 +89,14 @@ mod tests {
 
         #[test]
         fn never_panics(text in "[0-9,:x-]{0,20}") {
-            let _ = cpu_list(&text, &mut Vec::new());
+            let _ = cpu_list(&text, &mut Notes::of(Name::Fio));
         }
 
         #[test]
         fn mask_and_list_agree(mask in 1u64..) {
             let cpus = cpu_mask(mask).unwrap();
             let text: Vec<String> = cpus.iter().map(u32::to_string).collect();
-            prop_assert_eq!(cpu_list(&text.join(","), &mut Vec::new()), Ok(cpus));
+            prop_assert_eq!(cpu_list(&text.join(","), &mut Notes::of(Name::Fio)), Ok(cpus));
         }
     }
 }

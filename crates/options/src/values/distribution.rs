@@ -1,7 +1,7 @@
 //! `random_distribution`: `zipf:1.2:0.25`, `zoned:60/10:40/90`, `sequence:4,0,2`; and the distributions that
 //! `file_service_type` accepts.
 
-use super::{integer, keyword, per_direction, size, split};
+use super::{Notes, integer, keyword, per_direction, size, split};
 use crate::{RandomDistribution, SizeValue, Skew, SkewLaw, ZoneShare};
 use iolite_types::PerDirection;
 
@@ -16,7 +16,7 @@ pub fn distribution(
     text: &str,
     keywords: &'static [(&'static str, &'static str)],
     kb_base: u32,
-    notes: &mut Vec<String>,
+    notes: &mut Notes,
 ) -> Result<RandomDistribution, String> {
     let (word, rest) = match text.split_once([':', '=']) {
         Some((word, rest)) => (word.trim(), Some(rest.trim())),
@@ -55,7 +55,7 @@ pub fn distribution(
     })
 }
 
-fn number(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<u64, String> {
+fn number(text: &str, kb_base: u32, notes: &mut Notes) -> Result<u64, String> {
     let value = integer(text, kb_base, notes)?;
     u64::try_from(value).map_err(|_| super::outside(value, 0, i128::from(u64::MAX)))
 }
@@ -109,7 +109,7 @@ fn zones(
         return Err(format!("needs zones: {word}:SHARE/SIZE:SHARE/SIZE…, with shares that add up to 100"));
     };
     let mut zones = PerDirection::all(Vec::new());
-    let parts = per_direction(text, &[','], &mut Vec::new())?;
+    let parts = per_direction(text, &[','], &mut Notes::default())?;
     for (zones, part) in zones.values.iter_mut().zip(parts) {
         if let Some(part) = part {
             // The word may be repeated for each direction.
@@ -171,12 +171,13 @@ fn one_direction(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Name;
     use crate::registry;
     use proptest::prelude::*;
 
     fn read(text: &str) -> Result<RandomDistribution, String> {
         let keywords = registry::find_job("random_distribution").unwrap().keywords;
-        distribution(text, keywords, 1024, &mut Vec::new())
+        distribution(text, keywords, 1024, &mut Notes::of(Name::Fio))
     }
 
     fn law(law: SkewLaw, value: f64, centre: Option<f64>) -> Result<RandomDistribution, String> {

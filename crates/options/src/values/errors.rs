@@ -1,5 +1,7 @@
 //! Lists of errors, by name or number: `EIO:ENOSPC,28,EILSEQ`.
 
+use super::Notes;
+
 use crate::IgnoredErrors;
 
 /// Names and numbers of one block of `libc`'s constants.
@@ -30,7 +32,7 @@ const LARGEST: i32 = 4095;
 ///
 /// # Errors
 /// A word is neither an error's name nor a number, or there are more than three lists.
-pub fn ignored_errors(text: &str, notes: &mut Vec<String>) -> Result<IgnoredErrors, String> {
+pub fn ignored_errors(text: &str, notes: &mut Notes) -> Result<IgnoredErrors, String> {
     let mut lists = text.split(',').map(|list| error_list(list, notes));
     let mut next = || lists.next().transpose().map(Option::unwrap_or_default);
     let ignored = IgnoredErrors { read: next()?, write: next()?, verify: next()? };
@@ -40,11 +42,11 @@ pub fn ignored_errors(text: &str, notes: &mut Vec<String>) -> Result<IgnoredErro
     }
 }
 
-fn error_list(text: &str, notes: &mut Vec<String>) -> Result<Vec<i32>, String> {
+fn error_list(text: &str, notes: &mut Notes) -> Result<Vec<i32>, String> {
     text.split(':').map(str::trim).filter(|word| !word.is_empty()).map(|word| error(word, notes)).collect()
 }
 
-fn error(word: &str, notes: &mut Vec<String>) -> Result<i32, String> {
+fn error(word: &str, notes: &mut Notes) -> Result<i32, String> {
     if let Some(&(_, number)) = NAMES.iter().find(|(name, _)| *name == word) {
         return Ok(number);
     }
@@ -65,10 +67,11 @@ fn error(word: &str, notes: &mut Vec<String>) -> Result<i32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Name;
     use proptest::prelude::*;
 
     fn read(text: &str) -> Result<[Vec<i32>; 3], String> {
-        let ignored = ignored_errors(text, &mut Vec::new())?;
+        let ignored = ignored_errors(text, &mut Notes::of(Name::Fio))?;
         Ok([ignored.read, ignored.write, ignored.verify])
     }
 
@@ -87,9 +90,9 @@ mod tests {
         assert_eq!(error, "\"eio\" is neither an error's name nor its number; did you mean EIO?");
         assert!(read("EFOO").is_err());
         assert!(read("5x").is_err());
-        let mut notes = Vec::new();
+        let mut notes = Notes::of(Name::Fio);
         assert!(ignored_errors("99999", &mut notes).is_ok());
-        assert_eq!(notes, ["there is no error 99999"]);
+        assert_eq!(*notes, ["there is no error 99999"]);
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! `file_service_type`: `random`, `roundrobin:4`, `zipf:1.2`.
 
-use super::{integer, keyword, skew};
+use super::{Notes, integer, keyword, skew};
 use crate::{FileService, FileServiceKind, SkewLaw};
 
 /// Parses how the next file is chosen, and how many I/Os each file gets.
@@ -11,7 +11,7 @@ pub fn file_service(
     text: &str,
     keywords: &'static [(&'static str, &'static str)],
     kb_base: u32,
-    notes: &mut Vec<String>,
+    notes: &mut Notes,
 ) -> Result<FileService, String> {
     let (word, count) = match text.split_once(':') {
         Some((word, count)) => (word.trim(), count.trim()),
@@ -46,11 +46,13 @@ pub fn file_service(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Name;
     use crate::{Skew, registry};
 
     fn read(text: &str) -> Result<(FileServiceKind, u64), String> {
         let keywords = registry::find_job("file_service_type").unwrap().keywords;
-        file_service(text, keywords, 1024, &mut Vec::new()).map(|service| (service.kind, service.ios))
+        file_service(text, keywords, 1024, &mut Notes::of(Name::Fio))
+            .map(|service| (service.kind, service.ios))
     }
 
     #[test]

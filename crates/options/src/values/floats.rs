@@ -1,5 +1,7 @@
 //! Lists of floating point numbers: `1:50:99.9`.
 
+use super::Notes;
+
 /// Parses numbers separated by colons, each within the bounds. Keeps at most `most` of them.
 ///
 /// If the first entry is a number, the list is accepted: later entries that are not numbers, and those beyond `most`,
@@ -7,12 +9,7 @@
 ///
 /// # Errors
 /// The first entry is not a number, or a number is out of bounds.
-pub fn floats(
-    text: &str,
-    bounds: (f64, f64),
-    most: usize,
-    notes: &mut Vec<String>,
-) -> Result<Vec<f64>, String> {
+pub fn floats(text: &str, bounds: (f64, f64), most: usize, notes: &mut Notes) -> Result<Vec<f64>, String> {
     let mut values = Vec::new();
     for (index, part) in text.split(':').map(str::trim).enumerate() {
         if values.len() == most {
@@ -25,12 +22,14 @@ pub fn floats(
                     return Err(format!("{value} is not between {} and {}", bounds.0, bounds.1));
                 }
                 if !rest.is_empty() {
-                    notes.push(format!("\"{rest}\" is ignored; numbers are separated by colons"));
+                    let what =
+                        format!("\"{rest}\" is not a part of a number; numbers are separated by colons");
+                    notes.ignore(what, "; ignored")?;
                 }
                 values.push(value);
             }
             None if index == 0 => return Err(format!("\"{part}\" is not a number")),
-            None => notes.push(format!("\"{part}\" is not a number, ignored")),
+            None => notes.ignore(format!("\"{part}\" is not a number"), ", ignored")?,
         }
     }
     Ok(values)
@@ -49,10 +48,11 @@ fn leading_float(text: &str) -> Option<(f64, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Name;
     use proptest::prelude::*;
 
     fn read(text: &str) -> (Result<Vec<f64>, String>, usize) {
-        let mut notes = Vec::new();
+        let mut notes = Notes::of(Name::Fio);
         let value = floats(text, (0.0, 100.0), 20, &mut notes);
         (value, notes.len())
     }

@@ -1,5 +1,7 @@
 //! Keywords: one of a fixed set.
 
+use super::Notes;
+
 use crate::spelling::closest;
 
 /// Finds the keyword that exactly equals the text. A keyword ends at a comma or a colon, as in fio; the text after that
@@ -10,7 +12,7 @@ use crate::spelling::closest;
 pub fn keyword(
     text: &str,
     keywords: &'static [(&'static str, &'static str)],
-    notes: &mut Vec<String>,
+    notes: &mut Notes,
 ) -> Result<&'static str, String> {
     let names = || keywords.iter().map(|(name, _)| *name);
     let exactly = |word: &str| names().find(|name| *name == word);
@@ -38,17 +40,18 @@ pub(crate) fn not_one_of<'a>(names: impl Iterator<Item = &'a str> + Clone, text:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Name;
 
     #[test]
     fn a_different_letter_is_not_a_misspelling() {
         let words = &[("0", ""), ("1", ""), ("both", "")];
-        assert_eq!(keyword("3", words, &mut Vec::new()), Err("not one of 0, 1, both".to_owned()));
+        assert_eq!(keyword("3", words, &mut Notes::of(Name::Fio)), Err("not one of 0, 1, both".to_owned()));
     }
 
     #[test]
     fn exact_words_only() {
         let words = &[("none", ""), ("exclusive", ""), ("readwrite", "")];
-        let keyword = |text| keyword(text, words, &mut Vec::new());
+        let keyword = |text| keyword(text, words, &mut Notes::of(Name::Fio));
         assert_eq!(keyword("exclusive"), Ok("exclusive"));
         assert_eq!(keyword("ex"), Err("not one of none, exclusive, readwrite".to_owned()));
         assert_eq!(
@@ -61,13 +64,13 @@ mod tests {
     fn they_end_at_a_comma_or_a_colon() {
         let words = &[("read", ""), ("write", "")];
         for (text, ignored) in [("read,write", "write"), ("read:x,y", "x,y"), ("read , write", "write")] {
-            let mut notes = Vec::new();
+            let mut notes = Notes::of(Name::Fio);
             assert_eq!(keyword(text, words, &mut notes), Ok("read"), "{text}");
-            assert_eq!(notes, [format!("takes one keyword, \"{ignored}\" behind \"read\" is ignored")]);
+            assert_eq!(*notes, [format!("takes one keyword, \"{ignored}\" behind \"read\" is ignored")]);
         }
-        let mut notes = Vec::new();
+        let mut notes = Notes::of(Name::Fio);
         assert_eq!(keyword("write,", words, &mut notes), Ok("write"));
-        assert_eq!(notes, [""; 0]);
+        assert_eq!(*notes, [""; 0]);
         assert!(keyword("reads,write", words, &mut notes).is_err());
         assert!(keyword(",write", words, &mut notes).is_err());
     }

@@ -1,5 +1,7 @@
 //! Lists: splitting a value at separators, and assigning up to three entries to the directions.
 
+use super::Notes;
+
 /// Splits at each separator that is not inside parentheses (those belong to an arithmetic expression).
 pub fn split<'a>(text: &'a str, separators: &[char]) -> Vec<&'a str> {
     let mut parts = Vec::new();
@@ -30,7 +32,7 @@ pub fn split<'a>(text: &'a str, separators: &[char]) -> Vec<&'a str> {
 pub fn per_direction<'a>(
     text: &'a str,
     separators: &[char],
-    notes: &mut Vec<String>,
+    notes: &mut Notes,
 ) -> Result<[Option<&'a str>; 3], String> {
     let parts = split(text, separators);
     if parts.iter().all(|part| part.is_empty()) {
@@ -50,6 +52,7 @@ pub fn per_direction<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Name;
 
     #[test]
     fn entries_reach_the_directions_they_are_meant_for() {
@@ -68,10 +71,10 @@ mod tests {
             ("a,,c", [a, None, c]),
             ("a, b", [a, b, b]),
         ] {
-            assert_eq!(per_direction(text, &[','], &mut Vec::new()), Ok(expected), "{text}");
+            assert_eq!(per_direction(text, &[','], &mut Notes::of(Name::Fio)), Ok(expected), "{text}");
         }
-        assert!(per_direction(",", &[','], &mut Vec::new()).is_err());
-        let mut notes = Vec::new();
+        assert!(per_direction(",", &[','], &mut Notes::of(Name::Fio)).is_err());
+        let mut notes = Notes::of(Name::Fio);
         assert_eq!(per_direction("a,b,c,d", &[','], &mut notes), Ok([a, b, c]));
         assert_eq!(notes.len(), 1);
     }

@@ -1,6 +1,6 @@
 //! `mem`: `malloc`, `mmap`, `mmaphuge:/mnt/huge/buffer`.
 
-use super::keyword;
+use super::{Notes, keyword};
 use crate::MemoryKind;
 
 /// Parses the kind of memory and the file that follows it.
@@ -10,7 +10,7 @@ use crate::MemoryKind;
 pub fn memory(
     text: &str,
     keywords: &'static [(&'static str, &'static str)],
-    notes: &mut Vec<String>,
+    notes: &mut Notes,
 ) -> Result<(MemoryKind, Option<String>), String> {
     let (word, file) = match text.split_once(':') {
         Some((word, file)) => (word.trim(), Some(file.trim())),
@@ -32,10 +32,11 @@ pub fn memory(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Name;
     use crate::registry;
 
     fn read(text: &str) -> Result<(MemoryKind, Option<String>), String> {
-        memory(text, registry::find_job("mem").unwrap().keywords, &mut Vec::new())
+        memory(text, registry::find_job("mem").unwrap().keywords, &mut Notes::of(Name::Fio))
     }
 
     #[test]

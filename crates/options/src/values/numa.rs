@@ -1,5 +1,6 @@
 //! Memory nodes: `numa_cpu_nodes=0-1`, `numa_mem_policy=bind:0`.
 
+use super::Notes;
 use super::cpus::number_set;
 use super::keyword::not_one_of;
 use crate::{NumaPolicy, NumaPolicyMode};
@@ -16,7 +17,7 @@ const MODES: [NumaPolicyMode; 5] = [
 ///
 /// # Errors
 /// As [`number_set`].
-pub fn numa_nodes(text: &str, notes: &mut Vec<String>) -> Result<Vec<u32>, String> {
+pub fn numa_nodes(text: &str, notes: &mut Notes) -> Result<Vec<u32>, String> {
     if text == "all" { Ok(Vec::new()) } else { number_set(text, &[','], notes) }
 }
 
@@ -24,7 +25,7 @@ pub fn numa_nodes(text: &str, notes: &mut Vec<String>) -> Result<Vec<u32>, Strin
 ///
 /// # Errors
 /// The mode is unknown, takes no nodes, or lacks the nodes that it needs.
-pub fn numa_policy(text: &str, notes: &mut Vec<String>) -> Result<NumaPolicy, String> {
+pub fn numa_policy(text: &str, notes: &mut Notes) -> Result<NumaPolicy, String> {
     let (word, nodes) = match text.split_once(':') {
         Some((word, nodes)) => (word.trim(), Some(nodes.trim())),
         None => (text, None),
@@ -50,9 +51,10 @@ pub fn numa_policy(text: &str, notes: &mut Vec<String>) -> Result<NumaPolicy, St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Name;
 
     fn read(text: &str) -> Result<(NumaPolicyMode, Vec<u32>), String> {
-        numa_policy(text, &mut Vec::new()).map(|policy| (policy.mode, policy.nodes))
+        numa_policy(text, &mut Notes::of(Name::Fio)).map(|policy| (policy.mode, policy.nodes))
     }
 
     #[test]

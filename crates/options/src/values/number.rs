@@ -4,10 +4,11 @@
 //! With `kb_base=1000` it is the other way round, as the standards say. `ki` without a `b` is the same as `k`: fio's
 //! manual says otherwise, but fio does this. Case does not matter.
 //!
-//! A suffix that does not start like a unit is ignored with a note. A suffix that starts like a unit but is not one
-//! (`4kk`) is an error, because any reading of it would be a guess.
+//! A suffix that starts like a unit but is not one (`4kk`) is an error, because any reading of it would be a guess. Any
+//! other suffix is an error under our own name, and ignored with a note under that of fio.
 
-use crate::expression;
+use super::Notes;
+use crate::{Name, expression};
 
 /// The suffixes, for messages.
 const SUFFIXES: &str = "k, m, g, t, p, kib, mib, …";
@@ -17,13 +18,12 @@ const SUFFIXES: &str = "k, m, g, t, p, kib, mib, …";
 /// # Errors
 /// The text does not start with a number, the suffix is unknown or counts zones, the number does not fit, or an
 /// expression in parentheses is malformed.
-pub fn integer(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<i128, String> {
+pub fn integer(text: &str, kb_base: u32, notes: &mut Notes) -> Result<i128, String> {
     let text = text.trim();
     if text.starts_with('(') {
         return expression::evaluate(text, &mut |suffix| {
-            let mut ignored = Vec::new();
-            let factor = factor(suffix, kb_base, &mut ignored)?;
-            if ignored.is_empty() { Ok(factor) } else { Err(unknown(suffix)) }
+            // (In an expression nothing is ignored under any name.)
+            factor(suffix, kb_base, &mut Notes::of(Name::Iolite))
         });
     }
     let (negative, digits) = sign(text);
@@ -32,7 +32,10 @@ pub fn integer(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<i128
         let value = u128::from_str_radix(&hex[..end], 16).map_err(|_| not_a_number(text))?;
         counts_no_zones(&hex[end..])?;
         if end < hex.len() {
-            notes.push(format!("\"{}\" behind a hexadecimal number is ignored", &hex[end..]));
+            notes.ignore(
+                format!("\"{}\" behind a hexadecimal number means nothing", &hex[end..]),
+                ", ignored",
+            )?;
         }
         (value, "")
     } else {
@@ -76,7 +79,7 @@ pub(super) fn counts_no_zones(suffix: &str) -> Result<(), String> {
 }
 
 /// The factor that a suffix stands for.
-fn factor(suffix: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<u128, String> {
+fn factor(suffix: &str, kb_base: u32, notes: &mut Notes) -> Result<u128, String> {
     counts_no_zones(suffix)?;
     let lower = suffix.to_ascii_lowercase();
     let mut letters = lower.chars();
@@ -85,9 +88,9 @@ fn factor(suffix: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<u128, S
     };
     let Some(power) = "kmgtp".find(first) else {
         if first == '.' {
-            notes.push(format!("numbers here are whole, \"{suffix}\" is ignored"));
+            notes.ignore("numbers here are whole".to_owned(), &format!(", \"{suffix}\" is ignored"))?;
         } else if lower != "b" {
-            notes.push(format!("{}, ignored", unknown(suffix)));
+            notes.ignore(unknown(suffix), ", ignored")?;
         }
         return Ok(1);
     };
@@ -95,7 +98,10 @@ fn factor(suffix: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<u128, S
         "" | "b" => kb_base,
         "ib" => 2024 - kb_base,
         "i" => {
-            notes.push(format!("\"{suffix}\" is read like \"{first}\"; write \"{first}\" or \"{first}ib\""));
+            notes.push(format!(
+                "\"{suffix}\" is read like \"{first}\", in powers of {kb_base} (kb_base={kb_base}); write \"{first}\" or \
+                 \"{first}ib\""
+            ));
             kb_base
         }
         _ => return Err(unknown(suffix)),
@@ -118,7 +124,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn read(text: &str, kb_base: u32) -> (Result<i128, String>, usize) {
-        let mut notes = Vec::new();
+        let mut notes = Notes::of(Name::Fio);
         let value = integer(text, kb_base, &mut notes);
         (value, notes.len())
     }
@@ -155,6 +161,17 @@ mod tests {
             assert_eq!(read(text, 1024), (Ok(at_1024), 0), "{text} at 1024");
             assert_eq!(read(text, 1000), (Ok(at_1000), 0), "{text} at 1000");
         }
+    }
+
+    #[test]
+    fn nothing_is_ignored_under_our_own_name() {
+        let read = |text| integer(text, 1024, &mut Notes::default());
+        for text in ["4x", "4e", "4i", "4bk", "4s", "4 k", "4q", "4*1024"] {
+            assert!(read(text).unwrap_err().starts_with("unknown size suffix"), "{text}");
+        }
+        assert_eq!(read("1.5k"), Err("numbers here are whole".to_owned()));
+        assert_eq!(read("0x10k"), Err("\"k\" behind a hexadecimal number means nothing".to_owned()));
+        assert_eq!(read("4ki"), Ok(4096), "a note, because it is not ignored");
     }
 
     #[test]

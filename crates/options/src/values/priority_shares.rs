@@ -1,6 +1,6 @@
 //! `cmdprio_bssplit`: the I/Os that have a separate priority, by block size: `4k/10:64k/50/1/0`.
 
-use super::{integer, split};
+use super::{Notes, integer, split};
 use crate::PriorityShare;
 use iolite_types::io_priority;
 
@@ -9,11 +9,7 @@ use iolite_types::io_priority;
 ///
 /// # Errors
 /// A number is missing or out of range, a class has no level, or the percentages of one size add up to more than 100.
-pub fn priority_shares(
-    text: &str,
-    kb_base: u32,
-    notes: &mut Vec<String>,
-) -> Result<Vec<PriorityShare>, String> {
+pub fn priority_shares(text: &str, kb_base: u32, notes: &mut Notes) -> Result<Vec<PriorityShare>, String> {
     let mut shares: Vec<PriorityShare> = Vec::new();
     for part in split(text, &[':']).into_iter().filter(|part| !part.is_empty()) {
         let share = share(part, kb_base, notes)?;
@@ -27,7 +23,7 @@ pub fn priority_shares(
     Ok(shares)
 }
 
-fn share(part: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<PriorityShare, String> {
+fn share(part: &str, kb_base: u32, notes: &mut Notes) -> Result<PriorityShare, String> {
     let pieces = split(part, &['/']);
     let mut number = |index: usize, what: &str, low: u64, high: u64| match pieces.get(index) {
         None | Some(&"") => Ok(None),
@@ -43,7 +39,7 @@ fn share(part: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<PrioritySh
     let hint = number(4, "priority hint", 0, 1023)?;
     let Some(size) = size else { return Err(format!("\"{part}\" has no block size")) };
     if pieces.len() > 5 {
-        notes.push(format!("\"/{}\" in \"{part}\" is ignored", pieces[5..].join("/")));
+        notes.ignore(format!("\"/{}\" in \"{part}\" means nothing", pieces[5..].join("/")), ", ignored")?;
     }
     let percent = percent.unwrap_or_else(|| {
         notes.push(format!("\"{part}\" has no percentage: none of the I/Os of this size"));
@@ -67,10 +63,11 @@ fn share(part: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<PrioritySh
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Name;
     use proptest::prelude::*;
 
     fn read(text: &str) -> Result<Vec<(u64, u32, Option<u16>)>, String> {
-        let shares = priority_shares(text, 1024, &mut Vec::new())?;
+        let shares = priority_shares(text, 1024, &mut Notes::of(Name::Fio))?;
         Ok(shares.into_iter().map(|share| (share.size, share.percent, share.priority)).collect())
     }
 

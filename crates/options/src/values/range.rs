@@ -1,6 +1,6 @@
 //! Ranges: `1k-4k`, `1k:4k`.
 
-use super::{integer, split};
+use super::{Notes, integer, split};
 use crate::Range;
 
 /// Parses `low-high` (or `low:high`), or a single number if `single`. The ends may be swapped. A range without its high end
@@ -8,7 +8,7 @@ use crate::Range;
 ///
 /// # Errors
 /// The text is not a range, or an end is not a number of 0 or more.
-pub fn range(text: &str, kb_base: u32, single: bool, notes: &mut Vec<String>) -> Result<Range, String> {
+pub fn range(text: &str, kb_base: u32, single: bool, notes: &mut Notes) -> Result<Range, String> {
     range_with(text, single, |part| {
         u64::try_from(integer(part, kb_base, notes)?)
             .map_err(|_| format!("\"{part}\" is not a number from 0 on"))
@@ -43,10 +43,11 @@ pub fn range_with(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Name;
     use proptest::prelude::*;
 
     fn read(text: &str, single: bool) -> Result<(u64, u64), String> {
-        range(text, 1024, single, &mut Vec::new()).map(|range| (range.low, range.high))
+        range(text, 1024, single, &mut Notes::of(Name::Fio)).map(|range| (range.low, range.high))
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `rw`: the directions, and the modifier after the colon.
 
-use super::{integer, keyword};
+use super::{Notes, integer, keyword};
 use crate::{ReadWrite, ReadWriteModifier};
 
 /// Parses `randread`, `write:8k`, `randrw:16`.
@@ -11,7 +11,7 @@ pub fn read_write(
     text: &str,
     keywords: &'static [(&'static str, &'static str)],
     kb_base: u32,
-    notes: &mut Vec<String>,
+    notes: &mut Notes,
 ) -> Result<(ReadWrite, ReadWriteModifier), String> {
     let (word, modifier) = match text.split_once(':') {
         Some((word, modifier)) => (word, Some(modifier.trim())),
@@ -48,11 +48,12 @@ pub fn read_write(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Name;
     use crate::registry;
 
     fn read(text: &str) -> Result<(ReadWrite, i64), String> {
         let keywords = registry::find_job("rw").unwrap().keywords;
-        read_write(text, keywords, 1024, &mut Vec::new()).map(|(rw, modifier)| (rw, modifier.0))
+        read_write(text, keywords, 1024, &mut Notes::of(Name::Fio)).map(|(rw, modifier)| (rw, modifier.0))
     }
 
     #[test]
@@ -87,7 +88,7 @@ mod tests {
     #[test]
     fn text_ignored_by_fio_is_noted() {
         let keywords = registry::find_job("rw").unwrap().keywords;
-        let mut notes = Vec::new();
+        let mut notes = Notes::of(Name::Fio);
         let read = read_write("read,write:8", keywords, 1024, &mut notes).map(|(rw, _)| rw);
         assert_eq!(read, Ok(ReadWrite::Read));
         assert!(notes.len() == 1 && notes[0].contains("write"), "{notes:?}");

@@ -1,14 +1,14 @@
 //! Sizes in bytes, in percent of a file or device, or in its zones, which are known only where the job runs: `4g`,
 //! `20%`, `3z`.
 
-use super::integer;
+use super::{Notes, integer};
 use crate::SizeValue;
 
 /// Parses a size; `0%` is 0 bytes.
 ///
 /// # Errors
 /// The text is not a number, a percentage is above 100, or the size is negative.
-pub fn size(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<SizeValue, String> {
+pub fn size(text: &str, kb_base: u32, notes: &mut Notes) -> Result<SizeValue, String> {
     let text = text.trim();
     if let Some(number) = text.strip_suffix('%') {
         return match u32::try_from(integer(number.trim_end_matches('%'), kb_base, notes)?) {
@@ -25,7 +25,7 @@ pub fn size(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<SizeVal
 }
 
 /// The number of zones of `4z`; `None` = it is not a number of zones.
-pub(super) fn in_zones(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<Option<u32>, String> {
+pub(super) fn in_zones(text: &str, kb_base: u32, notes: &mut Notes) -> Result<Option<u32>, String> {
     let number = text.strip_suffix(['z', 'Z']).filter(|zones| zones.ends_with(|c: char| c.is_ascii_digit()));
     let Some(number) = number else { return Ok(None) };
     let zones = integer(number, kb_base, notes)?;
@@ -35,10 +35,11 @@ pub(super) fn in_zones(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Name;
     use proptest::prelude::*;
 
     fn read(text: &str) -> Result<SizeValue, String> {
-        size(text, 1024, &mut Vec::new())
+        size(text, 1024, &mut Notes::of(Name::Fio))
     }
 
     #[test]

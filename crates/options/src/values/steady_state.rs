@@ -3,7 +3,7 @@
 //! A negative limit of bandwidth or IOPS is accepted, as in fio, but never reached: the run lasts for its full time and
 //! reports how steady it was. A latency is never negative.
 
-use super::{integer, keyword, time};
+use super::{Notes, integer, keyword, time};
 use crate::{SteadyState, SteadyStateCriterion};
 
 /// Parses a criterion and its limit.
@@ -14,7 +14,7 @@ pub fn steady_state(
     text: &str,
     keywords: &'static [(&'static str, &'static str)],
     kb_base: u32,
-    notes: &mut Vec<String>,
+    notes: &mut Notes,
 ) -> Result<SteadyState, String> {
     let (word, limit) = text.split_once(':').unwrap_or((text, ""));
     let word = keyword(word.trim(), keywords, notes)?;
@@ -26,7 +26,7 @@ pub fn steady_state(
     }
     if let Some((percent, rest)) = limit.split_once('%') {
         if !rest.is_empty() {
-            notes.push(format!("\"{rest}\" behind the percent sign is ignored"));
+            notes.ignore(format!("\"{rest}\" behind the percent sign means nothing"), ", ignored")?;
         }
         let limit = number(percent)?;
         note_what_never_comes(limit, notes);
@@ -46,7 +46,7 @@ pub fn steady_state(
     Ok(SteadyState { criterion, limit, percent: false })
 }
 
-fn note_what_never_comes(limit: f64, notes: &mut Vec<String>) {
+fn note_what_never_comes(limit: f64, notes: &mut Notes) {
     if limit < 0.0 {
         notes.push("a negative limit is never reached".to_owned());
     }
@@ -62,13 +62,14 @@ fn number(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Name;
     use crate::registry::find_job;
     use SteadyStateCriterion::*;
     use proptest::prelude::*;
 
     fn read(text: &str) -> Result<(SteadyStateCriterion, f64, bool), String> {
         let keywords = find_job("steadystate").unwrap().keywords;
-        let state = steady_state(text, keywords, 1024, &mut Vec::new())?;
+        let state = steady_state(text, keywords, 1024, &mut Notes::of(Name::Fio))?;
         Ok((state.criterion, state.limit, state.percent))
     }
 
@@ -100,7 +101,7 @@ mod tests {
         for (text, limit) in
             [("iops:-5%", -5.0), ("iops_slope:-0.3%", -0.3), ("iops:-5", -5.0), ("bw:-1k", -1024.0)]
         {
-            let mut notes = Vec::new();
+            let mut notes = Notes::of(Name::Fio);
             let state = steady_state(text, keywords, 1024, &mut notes).unwrap();
             assert_eq!((state.limit, notes.len()), (limit, 1), "{text}");
         }
@@ -112,7 +113,7 @@ mod tests {
         for (text, limit, noted) in
             [("iops:1%", 1.0, 0), ("iops:10%%", 10.0, 1), ("iops:0.3%x", 0.3, 1), ("iops:5% ", 5.0, 0)]
         {
-            let mut notes = Vec::new();
+            let mut notes = Notes::of(Name::Fio);
             let state = steady_state(text, keywords, 1024, &mut notes).unwrap();
             assert_eq!((state.limit, state.percent, notes.len()), (limit, true, noted), "{text}");
         }

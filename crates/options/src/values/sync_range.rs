@@ -1,6 +1,6 @@
 //! `sync_file_range`: `wait_before,write:8`.
 
-use super::{integer, keyword};
+use super::{Notes, integer, keyword};
 use crate::SyncFileRange;
 
 /// Parses flags (separated by commas or colons) and, after the last colon, the number of writes between two calls.
@@ -12,7 +12,7 @@ pub fn sync_file_range(
     text: &str,
     keywords: &'static [(&'static str, &'static str)],
     kb_base: u32,
-    notes: &mut Vec<String>,
+    notes: &mut Notes,
 ) -> Result<Option<SyncFileRange>, String> {
     let mut words: Vec<&str> = text.split([',', ':']).map(str::trim).collect();
     let starts_a_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
@@ -48,11 +48,12 @@ mod libc_flags {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Name;
     use crate::registry;
 
     fn read(text: &str) -> Result<Option<(u32, u64)>, String> {
         let keywords = registry::find_job("sync_file_range").unwrap().keywords;
-        let value = sync_file_range(text, keywords, 1024, &mut Vec::new())?;
+        let value = sync_file_range(text, keywords, 1024, &mut Notes::of(Name::Fio))?;
         Ok(value.map(|value| (value.flags, value.interval)))
     }
 

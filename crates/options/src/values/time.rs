@@ -1,19 +1,23 @@
 //! Durations: `30`, `10m`, `500ms`, in microseconds.
 //!
 //! A bare number is in the option's default unit (usually seconds). Hexadecimal numbers, and bare numbers in an
-//! expression, are microseconds.
+//! expression, are microseconds. `min` is minutes, but not for fio, which ignores it: `1min` is then a microsecond.
 
+use super::Notes;
 use super::number::{counts_no_zones, not_a_number, too_large};
 use crate::expression;
 
 /// Microseconds per second: the default unit of most options.
 pub const SECOND: u64 = 1_000_000;
 
+/// Microseconds per minute.
+const MINUTE: u64 = 60 * SECOND;
+
 /// Parses a duration; a bare number counts `default_unit` microseconds.
 ///
 /// # Errors
 /// The text is not a number, is negative, counts zones or does not fit, or an expression in parentheses is malformed.
-pub fn time(text: &str, default_unit: u64, notes: &mut Vec<String>) -> Result<u64, String> {
+pub fn time(text: &str, default_unit: u64, notes: &mut Notes) -> Result<u64, String> {
     let text = text.trim();
     let value = if text.starts_with('(') {
         let value = expression::evaluate(text, &mut |suffix| unit(suffix).ok_or_else(|| unknown(suffix)))?;
@@ -22,10 +26,8 @@ pub fn time(text: &str, default_unit: u64, notes: &mut Vec<String>) -> Result<u6
         let end = hex.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(hex.len());
         counts_no_zones(&hex[end..])?;
         if end < hex.len() {
-            notes.push(format!(
-                "\"{}\" behind a hexadecimal number is ignored: this is in microseconds",
-                &hex[end..]
-            ));
+            let what = format!("\"{}\" behind a hexadecimal number means nothing", &hex[end..]);
+            notes.ignore(what, ", ignored: this is in microseconds")?;
         }
         u128::from_str_radix(&hex[..end], 16).map_err(|_| not_a_number(text))?
     } else {
@@ -34,7 +36,7 @@ pub fn time(text: &str, default_unit: u64, notes: &mut Vec<String>) -> Result<u6
     u64::try_from(value).map_err(|_| too_large())
 }
 
-fn decimal(text: &str, default_unit: u64, notes: &mut Vec<String>) -> Result<u128, String> {
+fn decimal(text: &str, default_unit: u64, notes: &mut Notes) -> Result<u128, String> {
     if text.starts_with('-') {
         return Err("must not be negative".to_owned());
     }
@@ -49,13 +51,18 @@ fn decimal(text: &str, default_unit: u64, notes: &mut Vec<String>) -> Result<u12
     let unit = match suffix {
         "" => u128::from(default_unit),
         _ if suffix.starts_with('.') => {
-            notes.push(format!("numbers here are whole, \"{suffix}\" is ignored together with its unit"));
+            let consequence = format!(", \"{suffix}\" is ignored together with its unit");
+            notes.ignore("numbers here are whole".to_owned(), &consequence)?;
             u128::from(default_unit)
         }
-        _ => unit(suffix).unwrap_or_else(|| {
-            notes.push(format!("{}, ignored: this is in microseconds", unknown(suffix)));
-            1
-        }),
+        _ if suffix.eq_ignore_ascii_case("min") && !notes.are_of_fio() => u128::from(MINUTE),
+        _ => match unit(suffix) {
+            Some(unit) => unit,
+            None => {
+                notes.ignore(unknown(suffix), ", ignored: this is in microseconds")?;
+                1
+            }
+        },
     };
     number.checked_mul(unit).ok_or_else(too_large)
 }
@@ -69,7 +76,7 @@ fn unit(suffix: &str) -> Option<u128> {
     match suffix.to_ascii_lowercase().as_str() {
         "d" => Some(86_400 * seconds),
         "h" => Some(3600 * seconds),
-        "m" => Some(60 * seconds),
+        "m" => Some(MINUTE.into()),
         "s" | "sec" => Some(seconds),
         "ms" | "msec" => Some(1000),
         "us" | "usec" => Some(1),
@@ -80,10 +87,11 @@ fn unit(suffix: &str) -> Option<u128> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Name;
     use proptest::prelude::*;
 
     fn read(text: &str) -> (Result<u64, String>, usize) {
-        let mut notes = Vec::new();
+        let mut notes = Notes::of(Name::Fio);
         let value = time(text, SECOND, &mut notes);
         (value, notes.len())
     }
@@ -112,8 +120,24 @@ mod tests {
         ] {
             assert_eq!(read(text), (Ok(value), 0), "{text}");
         }
-        let mut notes = Vec::new();
+        let mut notes = Notes::of(Name::Fio);
         assert_eq!(time("5", 1000, &mut notes), Ok(5000), "the default unit is the option's own");
+    }
+
+    #[test]
+    fn nothing_is_ignored_under_our_own_name() {
+        let read = |text| time(text, SECOND, &mut Notes::default());
+        for text in ["5min", "5Min", "5 min"] {
+            assert_eq!(read(text), Ok(300_000_000), "{text}");
+        }
+        for (text, message) in [
+            ("1h30m", "unknown time suffix \"h30m\" (d, h, m, s, ms, us)"),
+            ("5mins", "unknown time suffix \"mins\" (d, h, m, s, ms, us)"),
+            ("1.5m", "numbers here are whole"),
+            ("0x10s", "\"s\" behind a hexadecimal number means nothing"),
+        ] {
+            assert_eq!(read(text), Err(message.to_owned()), "{text}");
+        }
     }
 
     #[test]

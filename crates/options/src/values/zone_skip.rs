@@ -1,13 +1,13 @@
 //! `zoneskip`: bytes, or a number of zones: `64k`, `2z`.
 
-use super::size;
+use super::{Notes, size};
 use crate::{SizeValue, ZoneSkip};
 
 /// Parses the distance to skip between two zones.
 ///
 /// # Errors
 /// As [`size()`]; percentages are not accepted.
-pub fn zone_skip(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<ZoneSkip, String> {
+pub fn zone_skip(text: &str, kb_base: u32, notes: &mut Notes) -> Result<ZoneSkip, String> {
     let text = text.trim();
     match size(text, kb_base, notes)? {
         SizeValue::Bytes(bytes) => Ok(ZoneSkip::Bytes(bytes)),
@@ -19,10 +19,11 @@ pub fn zone_skip(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<Zo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Name;
 
     #[test]
     fn bytes_or_zones() {
-        let read = |text| zone_skip(text, 1024, &mut Vec::new());
+        let read = |text| zone_skip(text, 1024, &mut Notes::of(Name::Fio));
         assert_eq!(read("64k"), Ok(ZoneSkip::Bytes(65536)));
         assert_eq!(read("0"), Ok(ZoneSkip::Bytes(0)));
         assert_eq!(read("2z"), Ok(ZoneSkip::Zones(2)));

@@ -156,8 +156,11 @@ pub(super) fn rules(
                 name: file.path.display().to_string(),
                 offset: file.offset,
                 length: file.length,
+                identity: None,
             })
             .collect(),
+        // (Files that are made again for each pass do not keep their identities.)
+        are_local: job.engine.facets.has_local_files() && !options.files.unlink_each_loop,
     })
 }
 
@@ -177,6 +180,7 @@ fn load(
         method: options.verification.verify.keyword().to_owned(),
         imprint: StateImprint::of(spec),
         files: layout.files.iter().map(|file| file.path.display().to_string()).collect(),
+        are_local: job.engine.facets.has_local_files(),
         largest: sizes.max().unwrap_or(0),
         comes_later: options.schedule.exec_prerun.is_some(),
         company: loaded_states(plan),

@@ -3,6 +3,7 @@
 use crate::block::Spec;
 use iolite_content::{Fill, PatternPiece};
 use serde::{Deserialize, Serialize};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 /// The description of a worker at the beginning of a state file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,4 +103,42 @@ pub struct StateFile {
     pub offset: u64,
     /// Bytes of the region.
     pub length: u64,
+    /// Its identity when the job began; `None` = it did not exist then, or is an object in a storage. (States of earlier
+    /// versions do not have it.)
+    #[serde(default)]
+    pub identity: Option<FileIdentity>,
+}
+
+impl StateFile {
+    /// Whether a file with this name and identity is the one that was written to. Only the name counts if an identity is
+    /// unknown. A file of the same name may have moved to another device: the numbers of devices can change whenever
+    /// the machine starts.
+    pub fn is(&self, name: &str, identity: Option<FileIdentity>) -> bool {
+        let has_name = self.name == name;
+        match (self.identity, identity) {
+            (Some(then), Some(now)) => then == now || (has_name && then.inode == now.inode),
+            _ => has_name,
+        }
+    }
+}
+
+/// The identity of a file of this machine: equal for all of its names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileIdentity {
+    /// The number of the file system's device; of a device, its own.
+    pub device: u64,
+    /// The number of the file in it; of a device, 0.
+    pub inode: u64,
+}
+
+impl FileIdentity {
+    /// The identity of the file that has this name at present, if there is one.
+    pub fn of(name: &str) -> Option<FileIdentity> {
+        let found = std::fs::metadata(name).ok()?;
+        let kind = found.file_type();
+        Some(match kind.is_block_device() || kind.is_char_device() {
+            true => FileIdentity { device: found.rdev(), inode: 0 },
+            false => FileIdentity { device: found.dev(), inode: found.ino() },
+        })
+    }
 }

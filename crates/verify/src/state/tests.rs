@@ -9,8 +9,12 @@ use tempfile::TempDir;
 const BLOCK: u64 = 4096;
 
 fn setup(files: u64, blocks: u64, has_flushes: bool) -> Setup {
-    let file =
-        |number| StateFile { name: format!("f{number}"), offset: number << 20, length: blocks * BLOCK };
+    let file = |number| StateFile {
+        name: format!("f{number}"),
+        offset: number << 20,
+        length: blocks * BLOCK,
+        identity: None,
+    };
     Setup {
         program: "iolite-test".into(),
         job: "job".into(),
