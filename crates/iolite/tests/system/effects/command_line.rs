@@ -17,7 +17,7 @@ pub const TABLE: &[Effect] = &[
     row("parse-only", JOB, ABSENT, "", Says("Run status")),
     row(
         "warnings-fatal",
-        "--eta=nonsense --name=j --ioengine=null --size=4k",
+        "--name=j --ioengine=null --size=4k --rwmixread=70",
         ABSENT,
         "",
         Refused("taken as auto"),
