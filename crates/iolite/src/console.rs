@@ -8,6 +8,7 @@ use crate::destination::Destination;
 use iolite_options::RunOptions;
 use iolite_types::is_bidi_control;
 use std::borrow::Cow;
+use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -164,6 +165,14 @@ impl Console {
         }
     }
 
+    /// The file of the report, after these lines were written to it, for more of them. Who writes to it continues at
+    /// the place where the others stopped. `None` = there is no file, or the report grows in memory.
+    pub fn share_file(&mut self, lines: &[u8]) -> Option<File> {
+        let shared = self.file.as_ref()?.share()?;
+        self.write(lines);
+        Some(shared)
+    }
+
     /// Writes the last part of the report, which is then complete.
     ///
     /// # Errors
@@ -242,7 +251,7 @@ fn check_page(output: &Path, page: &Path) -> Result<(), OpenError> {
 /// Whether the file is a page of a report.
 fn is_page(path: &Path) -> bool {
     let mut start = vec![0; iolite_page::BEGINNING.len()];
-    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
     read.is_ok() && start == iolite_page::BEGINNING.as_bytes()
 }
 

@@ -3,21 +3,52 @@
 //! Each category is a target. A disabled target is switched off at its call sites, once, so it costs a load and a
 //! comparison at most. Lines have fio's format: category, process, text. Each is written in one piece, so that those of
 //! several processes do not mix.
+//!
+//! Under its own name, the program prints them to standard output, or to standard error where programs read the output.
+//! Under the name `fio` they go where fio's go: to the output in any format, which may be the file of `--output`.
 
-use crate::console::harmless;
-use iolite_options::{DebugWish, OutputFormat, RunOptions};
+use crate::console::{Console, harmless};
+use iolite_options::{DebugWish, Name, OutputFormat, RunOptions};
 use std::cell::Cell;
 use std::fmt::{self, Write as _};
+use std::fs::File;
 use std::io::{self, Write as _};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 
-/// Lines go to standard error, because programs read standard output.
-static TO_ERROR: AtomicBool = AtomicBool::new(false);
+/// Where lines go.
+static DESTINATION: Mutex<Destination> = Mutex::new(Destination::Output);
+
+enum Destination {
+    Output,
+    Error,
+    /// To memory, until the file of `--output` is open.
+    Held(Vec<u8>),
+    /// To the file of the report. All processes of the run share its offset.
+    File(File),
+}
+
+impl Destination {
+    fn write(&mut self, text: &[u8]) -> io::Result<()> {
+        match self {
+            Destination::Output => {
+                let mut out = io::stdout().lock();
+                out.write_all(text).and_then(|()| out.flush())
+            }
+            Destination::Error => io::stderr().lock().write_all(text),
+            Destination::Held(lines) => lines.write_all(text),
+            Destination::File(file) => file.write_all(text),
+        }
+    }
+}
+
+fn destination() -> MutexGuard<'static, Destination> {
+    DESTINATION.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 thread_local! {
     /// The number of this thread's worker, from 1; 0 = no worker.
@@ -25,19 +56,48 @@ thread_local! {
 }
 
 /// Starts printing the chosen categories. Without any, nothing is set up.
-pub fn set_up(run: RunOptions) {
+pub fn set_up(name: Name, run: RunOptions) {
     if !run.debug.categories.is_empty() {
-        if !run.output_format.contains(&OutputFormat::Normal) {
-            use_standard_error();
-        }
+        *destination() = match name {
+            Name::Fio if run.output.is_some() => Destination::Held(Vec::new()),
+            Name::Iolite if !run.output_format.contains(&OutputFormat::Normal) => Destination::Error,
+            _ => Destination::Output,
+        };
         // This fails only if a subscriber exists, and only this place sets one.
         let _ = tracing::subscriber::set_global_default(Printer(run.debug));
     }
 }
 
-/// Prints to standard error from now on: another program reads standard output.
-pub fn use_standard_error() {
-    TO_ERROR.store(true, Relaxed);
+/// Standard output carries data of a job: prints to standard error from now on.
+pub fn avoid_standard_output() {
+    let mut to = destination();
+    if matches!(*to, Destination::Output) {
+        *to = Destination::Error;
+    }
+}
+
+/// Writes lines that were held, and all later ones, to the file of the report.
+pub fn follow(console: &mut Console) {
+    let mut to = destination();
+    let Destination::Held(lines) = &*to else { return };
+    match console.share_file(lines) {
+        Some(file) => *to = Destination::File(file),
+        None => release_from(&mut to),
+    }
+}
+
+/// Prints lines that are still held, because there is no file of a report.
+pub fn release() {
+    release_from(&mut destination());
+}
+
+fn release_from(to: &mut Destination) {
+    if let Destination::Held(lines) = to {
+        let lines = std::mem::take(lines);
+        *to = Destination::Output;
+        // If this cannot be written, there is no other place to report that.
+        let _ = to.write(&lines);
+    }
 }
 
 struct Printer(DebugWish);
@@ -85,12 +145,7 @@ impl Subscriber for Printer {
         let text = format!("{:<8} {:<5} {}\n", event.metadata().target(), std::process::id(), line.text);
         let text = harmless(text.as_bytes());
         // If this cannot be written, there is no other place to report that.
-        let _ = if TO_ERROR.load(Relaxed) {
-            io::stderr().lock().write_all(&text)
-        } else {
-            let mut out = io::stdout().lock();
-            out.write_all(&text).and_then(|()| out.flush())
-        };
+        let _ = destination().write(&text);
     }
 
     fn enter(&self, span: &Id) {

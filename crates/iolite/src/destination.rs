@@ -117,6 +117,14 @@ impl Destination {
         Ok(())
     }
 
+    /// The file in which the report grows, with a common offset; `None` = it does not grow in a file.
+    pub fn share(&self) -> Option<File> {
+        match &self.way {
+            Way::InPlace { file, .. } | Way::Beside { file, .. } => file.try_clone().ok(),
+            Way::Held { .. } | Way::Complete => None,
+        }
+    }
+
     /// Whether the file still has its old report.
     pub fn keeps_old(&self) -> bool {
         matches!(self.way, Way::Beside { .. } | Way::Held { .. })

@@ -71,11 +71,13 @@ fn main() -> ExitCode {
     if let Some(repeated) = iolite_options::repeated(&args, name) {
         return ExitCode::from(repeat::run(name, &repeated));
     }
-    debug::set_up(iolite_options::run_options(&args));
-    match iolite_options::launched(&args) {
+    debug::set_up(name, iolite_options::run_options(&args));
+    let status = match iolite_options::launched(&args) {
         Some(launched) => mpi::run(name, &args, &launched),
         None => perform(name, &args, None),
-    }
+    };
+    debug::release();
+    status
 }
 
 /// Performs the command line; under a launcher, with the other ranks.
@@ -89,7 +91,10 @@ fn perform(name: Name, args: &[OsString], ranks: Option<Meeting>) -> ExitCode {
         }
         Ok(Invocation::Test(test)) => self_tests::run(name.word(), &test),
         Ok(Invocation::InflateLog(file)) => inflate(name.word(), &file),
-        Ok(Invocation::Serve(serving)) => agent::serve(name, &serving),
+        Ok(Invocation::Serve(serving)) => {
+            debug::release();
+            agent::serve(name, &serving)
+        }
         Ok(Invocation::RunElsewhere(run)) => ExitCode::from(cluster::run(name, *run, ranks)),
         Ok(Invocation::Run { batches, run, warnings }) => {
             ExitCode::from(run_all(name, batches, &run, told(name, &warnings)))
@@ -339,9 +344,11 @@ fn open_console(run: &RunOptions, plan: &Plan, machine: &ThisMachine) -> Result<
     run_files::check(run, plan, machine)?;
     let output_is_data = writes_to_output(plan);
     if output_is_data {
-        debug::use_standard_error();
+        debug::avoid_standard_output();
     }
-    Console::open(run, output_is_data)
+    let mut console = Console::open(run, output_is_data)?;
+    debug::follow(&mut console);
+    Ok(console)
 }
 
 /// Whether a job writes its data to standard output.

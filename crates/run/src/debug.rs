@@ -16,8 +16,10 @@ pub(crate) fn plan(plan: &Plan, layouts: &[Layout]) {
             worker.clone + 1, worker.wave + 1, job.group, job.rw.name(), job.engine.name
         );
         debug!(target: "random", job = number, "{name}: seed {:#x}, {}", worker.seed, given(job, &["random_", "norandommap"]));
+        // Programs that parse fio's lines expect nothing behind a seed.
         for (place, (choice, seed)) in worker.seeds().into_iter().enumerate() {
-            debug!(target: "random", job = number, "rand_seeds[{place}]={seed} ({name}: {choice})");
+            debug!(target: "random", job = number, "{name}: seed {place} is for {choice}");
+            debug!(target: "random", job = number, "rand_seeds[{place}]={seed}");
         }
         for file in &layout.files {
             debug!(

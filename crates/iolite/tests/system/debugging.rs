@@ -100,7 +100,6 @@ fn seeds_of_random_choices_are_printed() {
         let run = program.line(dir.path(), &line).ok();
         let seed = |line: &&str| -> Option<String> {
             let (number, seed) = line.split_once("rand_seeds[")?.1.split_once("]=")?;
-            let seed = seed.split_whitespace().next()?;
             (number.parse::<u32>().is_ok() && seed.parse::<u64>().is_ok()).then(|| format!("{number} {seed}"))
         };
         let found: Vec<String> = lines(&run.stdout, "random").iter().filter_map(seed).collect();
@@ -120,6 +119,51 @@ fn seeds_of_random_choices_are_printed() {
         let different: std::collections::BTreeSet<_> = all.into_iter().flatten().collect();
         assert_eq!(different.len(), 4 * usual.len(), "{}: {all:?}", program.version());
     }
+}
+
+/// Where fio's report goes, its lines go, too, in every format: into the file of `--output`, from all processes, and
+/// with an old report in that file.
+#[test]
+fn under_the_name_fio_lines_go_where_the_report_goes() {
+    let dir = scratch();
+    for program in [vec![Program::called_fio(dir.path())], Program::peers()].concat() {
+        for format in ["normal", "json", "terse,normal"] {
+            std::fs::write(dir.path().join("out"), "an old report\n").unwrap();
+            let line = format!(
+                "--debug=random,process --output=out --output-format={format} --name=j --ioengine=null --size=16k \
+                 --rw=randread --numjobs=2"
+            );
+            let run = program.line(dir.path(), &line).ok();
+            let output = std::fs::read_to_string(dir.path().join("out")).unwrap();
+            let what = format!("{} {format}: {run}{output}", program.version());
+            // fio itself prints there which categories it knows, because it opens the file only afterwards.
+            let answers = run.output().lines().filter(|line| !line.contains("set debug option")).count();
+            assert_eq!(answers, 0, "{what}");
+            assert!(!output.contains("an old report"), "{what}");
+            assert!(output.contains("\"fio version\"") || format != "json", "{what}");
+            if program.version() != "fio-3.33" {
+                assert!(lines(&output, "random").iter().any(|line| line.contains("rand_seeds[")), "{what}");
+            }
+            let processes: std::collections::BTreeSet<&str> =
+                lines(&output, "process").iter().filter_map(|line| line.split_whitespace().nth(1)).collect();
+            assert!(processes.len() > 1, "{what}");
+        }
+    }
+    // A report on standard output has them in front of it; standard error is empty, as fio's.
+    let line = "--debug=random --output-format=json --name=j --ioengine=null --size=16k --rw=randread";
+    for program in [vec![Program::called_fio(dir.path())], Program::peers()].concat() {
+        let run = program.line(dir.path(), line).ok();
+        assert_eq!(run.stderr, "", "{run}");
+        assert!(program.version() == "fio-3.33" || !lines(&run.stdout, "random").is_empty(), "{run}");
+        assert!(run.stdout.contains("\n{"), "{run}");
+    }
+    // Without a report, nothing is lost.
+    let run = Program::called_fio(dir.path()).line(
+        dir.path(),
+        "--debug=parse --output=no/out --name=j --ioengine=null --size=4k --steadystate=iops:2",
+    );
+    let run = run.refused();
+    assert!(!lines(&run.stdout, "parse").is_empty(), "{run}");
 }
 
 #[test]
