@@ -57,7 +57,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     let mut problems = Vec::new();
     for client in clients.iter().filter(|_| !on_ranks) {
         for (place, text) in hosts(&client.address).map_err(|why| vec![why])? {
-            match Address::parse(&text) {
+            match Address::parse(&text).map(Address::to_reach) {
                 Ok(address) => {
                     addresses.push(address);
                     named_in.push(place);

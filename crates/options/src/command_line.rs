@@ -282,7 +282,7 @@ impl Scanner<'_> {
                 return;
             }
             (Argument::None | Argument::Optional(_), None) => None,
-            (Argument::Required(_) | Argument::Clearable(_), None) => match self.next_word(text) {
+            (Argument::Required(_) | Argument::Clearable(_) | Argument::MayBeEmpty(_), None) => match self.next_word(text) {
                 Some(value) => {
                     self.looks_like_an_option(text, &value);
                     Some(value)
@@ -298,7 +298,7 @@ impl Scanner<'_> {
             (Argument::Clearable(_), Some(value)) if value.is_empty() => return,
             (_, value) => value,
         };
-        if value.as_deref() == Some("") {
+        if value.as_deref() == Some("") && !matches!(target.argument(), Argument::MayBeEmpty(_)) {
             self.error(format!("{text}: option \"{}\" requires a value", target.name()));
             return;
         }

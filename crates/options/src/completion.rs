@@ -53,7 +53,7 @@ fn words() -> Vec<Word> {
     let run = run_options::ALL.iter().filter(|option| option.land.is_some()).map(|option| Word {
         names: vec![option.name],
         help: option.help.join(" "),
-        alone: !matches!(option.argument, Argument::Required(_) | Argument::Clearable(_)),
+        alone: matches!(option.argument, Argument::None | Argument::Optional(_)),
         value: run_value(option),
     });
     let jobs = registry::job_options().filter(|definition| definition.land.is_some()).map(job_word);

@@ -64,6 +64,8 @@ pub(crate) enum Argument {
     Required(&'static str),
     /// The same, but an empty value counts as not given: scripts pass on variables that may be unset (`--eta="$ETA"`).
     Clearable(&'static str),
+    /// The same, but an empty value has a meaning of its own.
+    MayBeEmpty(&'static str),
     /// An optional value, after `=` only. An empty value counts as none.
     Optional(&'static str),
 }
@@ -94,7 +96,7 @@ const fn option(
     RunOption { name, short, argument, help, land }
 }
 
-use Argument::{Clearable, None as NoArgument, Optional, Required};
+use Argument::{Clearable, MayBeEmpty, None as NoArgument, Optional, Required};
 
 /// The categories of `--debug`.
 pub(crate) const DEBUG_CATEGORIES: [&str; 19] = [
@@ -447,12 +449,12 @@ pub(crate) static ALL: &[RunOption] = &[
     option(
         "client",
         'C',
-        Required("host"),
+        MayBeEmpty("host"),
         &[
             "Run the job files behind it on this server: sock:PATH, or",
-            "[ip:|ip6:]HOST[,PORT] with the keys of a coordinator (--keys); on a machine",
-            "where ssh starts it: ssh:[USER@]HOST[,PORT]; or on the hosts listed in",
-            "this file; may be given several times",
+            "[ip:|ip6:][HOST][,PORT] with the keys of a coordinator (--keys; no HOST: this",
+            "machine); on a machine where ssh starts it: ssh:[USER@]HOST[,PORT]; or on the",
+            "hosts listed in this file; may be given several times",
         ],
         Some(|asked, value| {
             let (address, files_before) = (value.to_owned(), asked.files);

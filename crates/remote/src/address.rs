@@ -60,8 +60,23 @@ impl Address {
             }
         };
         let host = host.trim();
+        if six.is_none() && host.parse::<u16>().is_ok() {
+            return Err(format!("\"{host}\" is not a host; a port alone comes behind a comma: ,{host}"));
+        }
         check_host(host)?;
         Ok(Address::Port { host: host.to_owned(), port, six })
+    }
+
+    /// The address at which a client reaches it: an empty host is this machine.
+    #[must_use]
+    pub fn to_reach(self) -> Address {
+        match self {
+            Address::Port { host, port, six } if host.is_empty() => {
+                let host = if six == Some(true) { "::1" } else { "127.0.0.1" };
+                Address::Port { host: host.to_owned(), port, six }
+            }
+            other => other,
+        }
     }
 
     /// The host or path, for reports.
@@ -163,9 +178,24 @@ mod tests {
             ("host:8765", "\"host:8765\": the port comes behind a comma: host,8765"),
             ("ip:1.2.3.4:80", "\"1.2.3.4:80\": the port comes behind a comma: 1.2.3.4,80"),
             ("[fe80::1]:80", "\"[fe80::1]:80\": the port comes behind a comma: fe80::1,80"),
+            ("8766", "\"8766\" is not a host; a port alone comes behind a comma: ,8766"),
             ("./list", "\"./list\" is not a host, and there is no such file with a list of hosts"),
         ] {
             assert_eq!(Address::parse(wrong), Err(remedy.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_client_reaches_this_machine_by_no_host() {
+        let reached = |text| Address::parse(text).map(|address| address.to_reach().to_string());
+        for (text, to) in [
+            ("", "127.0.0.1,8765"),
+            (",4444", "127.0.0.1,4444"),
+            ("ip:,4444", "127.0.0.1,4444"),
+            ("ip6:,4444", "::1,4444"),
+            ("one", "one,8765"),
+        ] {
+            assert_eq!(reached(text), Ok(to.to_owned()));
         }
     }
 

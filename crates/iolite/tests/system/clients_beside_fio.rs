@@ -6,8 +6,10 @@ use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, files_in, peers, scratch};
 use serde_json::Value;
 use std::fs;
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 /// The job files. Clients send all but the last one.
 const FILES: [(&str, &str); 5] = [
@@ -257,5 +259,45 @@ pub fn clients_report_as_those_of_fio_do() {
         }
         ours.end();
         theirs.end();
+    }
+}
+
+/// Each form of an address that is documented for both ends, with `P` for the port. An empty host is all interfaces for
+/// a server, and this machine for a client.
+#[test]
+fn addresses_have_the_forms_of_fio() {
+    const FORMS: [(&str, &str); 6] = [
+        (",P", ",P"),
+        ("ip4:,P", "ip:,P"),
+        ("ip6:,P", "ip6:,P"),
+        ("ip6:,P", "ip4:,P"),
+        ("localhost,P", "ip:localhost,P"),
+        ("ip:,P", "hosts"),
+    ];
+    let dir = scratch();
+    fs::write(dir.path().join("job.fio"), "[job]\nioengine=null\nsize=64k\n").unwrap();
+    for program in [vec![Program::called_fio(dir.path())], Program::peers()].concat() {
+        for (server, client) in FORMS {
+            // It is free again when the listener is dropped.
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+            let command = |word: String| {
+                let mut command = Command::new(&program.path);
+                command.arg(word).current_dir(dir.path()).env("IOLITE_INSECURE", "1");
+                command
+            };
+            fs::write(dir.path().join("hosts"), format!(",{port}\n")).unwrap();
+            let serving = Running::start(&mut command(format!("--server={}", server.replace('P', &port))));
+            // Until the server listens, clients are refused.
+            let reached = (0..300).find_map(|_| {
+                let client = format!("--client={}", client.replace('P', &port));
+                let finished = program.wait(Running::start(command(client).arg("job.fio")))?;
+                std::thread::sleep(Duration::from_millis(if finished.code() == 0 { 0 } else { 50 }));
+                (finished.code() == 0).then_some(finished)
+            });
+            serving.signal(libc::SIGKILL);
+            let served = serving.wait();
+            let reached = reached.unwrap_or_else(|| panic!("{} {server} {client}: {served}", program.version()));
+            assert!(reached.stdout.contains("job: (groupid="), "{server} {client}: {reached}");
+        }
     }
 }

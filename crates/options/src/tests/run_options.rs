@@ -157,6 +157,8 @@ fn jobs_for_other_machines() {
     let there = SentFile::There("/etc/c".to_owned());
     assert_eq!(sent(&["--client=a", &outer, "--client=b", &other]), [[here(&outer)], [here(&other)]]);
     assert_eq!(sent(&["--client=a", "--client=b", &other]), [[here(&other)], [here(&other)]]);
+    // This machine.
+    assert_eq!(sent(&["--client=", &other]), [[here(&other)]]);
     assert_eq!(sent(&[&other, "--client=a", "--client=b"]), [[here(&other)], [here(&other)]]);
     assert_eq!(sent(&["--client=a", "--remote-config=/etc/c"]), [[there]]);
     assert_eq!(errors(&["--client=a"]), ["command line: --client=a: there is no job file for it"]);
