@@ -1,6 +1,6 @@
 //! "Did you mean …": finds the word that was probably meant by an unknown one.
 
-/// The candidate nearest to `word`, if it is near enough for a typing mistake, or starts with `word`.
+/// The candidate nearest to `word`, if it is near enough for a typing mistake, or starts or ends with `word`.
 pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
     let limit = (length / 3).clamp(1, 3);
@@ -8,7 +8,7 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .into_iter()
         .filter_map(|candidate| {
             let longer = candidate.chars().count().abs_diff(length);
-            if length >= 3 && candidate.starts_with(word) {
+            if length >= 3 && candidate.starts_with(word) || length >= 4 && candidate.ends_with(word) {
                 return Some((longer, candidate));
             }
             // The distance is at least the difference in length. Words may be very long.

@@ -288,6 +288,27 @@ const fn elsewhere(name: &'static str, what: &'static str, instead: &'static str
     Elsewhere { name, what, instead }
 }
 
+const IME: &str = "the interface of the Infinite Memory Engine, a burst buffer";
+
+/// What people call an engine that has another name, and the options for it.
+pub(super) static MEANT: &[(&str, &str)] = &[
+    ("s3", "http with http_mode=s3"),
+    ("minio", "http with http_mode=s3"),
+    ("swift", "http with http_mode=swift"),
+    ("webdav", "http with http_mode=webdav"),
+    ("https", "http with https=on"),
+    ("ceph", "rbd for images, rados for objects"),
+    ("cephfs", "psync or io_uring on its mount point"),
+    ("gluster", "gfapi"),
+    ("glusterfs", "gfapi"),
+    ("nvme", "io_uring_cmd for NVMe commands of your own, or io_uring on the block device"),
+    ("scsi", "sg"),
+    ("tcp", "net with protocol=tcp"),
+    ("udp", "net with protocol=udp"),
+    ("posix", "psync, or posixaio"),
+    ("dax", "dev-dax for a device, libpmem for a file"),
+];
+
 /// All of them.
 pub(super) static ELSEWHERE: &[Elsewhere] = &[
     elsewhere(
@@ -310,11 +331,9 @@ pub(super) static ELSEWHERE: &[Elsewhere] = &[
         "the file system interface of DAOS",
         "mount the container with dfuse, and use psync or io_uring there",
     ),
-    elsewhere(
-        "ime",
-        "the interface of the Infinite Memory Engine, a burst buffer",
-        "use psync or libaio on the mount point of its client",
-    ),
+    elsewhere("ime_psync", IME, "use psync on the mount point of its client"),
+    elsewhere("ime_psyncv", IME, "use vsync on the mount point of its client"),
+    elsewhere("ime_aio", IME, "use libaio on the mount point of its client"),
     elsewhere(
         "libcufile",
         "GPUDirect Storage by NVIDIA, which moves data between files and the memory of a GPU",

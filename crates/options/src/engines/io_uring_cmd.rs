@@ -85,7 +85,7 @@ impl NvmeWriteMode {
             "uncor" => Ok(NvmeWriteMode::Uncorrectable),
             "zeroes" => Ok(NvmeWriteMode::Zeroes),
             "verify" => Ok(NvmeWriteMode::Verify),
-            "append" => Ok(NvmeWriteMode::Append),
+            "append" | "zone_append" => Ok(NvmeWriteMode::Append),
             _ => Err(format!("\"{text}\" is none of write, uncor, zeroes, verify, append")),
         }
     }
@@ -124,16 +124,18 @@ impl From<NvmeWriteMode> for WriteModes {
 }
 
 impl WriteModes {
-    /// Reads a value of `write_mode`: `zeroes`, or shares such as `write:80,zeroes:20`.
+    /// Reads a value of `write_mode`: `zeroes`, or shares such as `write:80,zeroes:20`, or `write/80:zeroes/20` as fio
+    /// writes them.
     pub(super) fn read(text: &str) -> Result<WriteModes, String> {
-        if !text.contains([',', ':']) {
+        if !text.contains([',', ':', '/']) {
             return NvmeWriteMode::read(text).map(WriteModes::from);
         }
+        let (between, inside) = if text.contains('/') { (':', '/') } else { (',', ':') };
         let mut shares = Vec::new();
-        for part in text.split(',').map(str::trim) {
+        for part in text.split(between).map(str::trim) {
             let (mode, percent) = part
-                .split_once(':')
-                .ok_or_else(|| format!("\"{part}\" has no share: write:80,zeroes:20 are 80 % and 20 %"))?;
+                .split_once(inside)
+                .ok_or_else(|| format!("\"{part}\" has no share: write/80:zeroes/20 are 80 % and 20 %"))?;
             let mode = NvmeWriteMode::read(mode.trim())?;
             let percent: u32 = match percent.trim().parse() {
                 Ok(percent @ 1..=100) => percent,
@@ -217,10 +219,16 @@ mod tests {
             both.has(NvmeWriteMode::Zeroes) && !both.is_only(NvmeWriteMode::Write) && !both.stores_data()
         );
         assert!(WriteModes::read("write:70,append:30").unwrap().stores_data());
+        assert_eq!(WriteModes::read("zone_append"), Ok(NvmeWriteMode::Append.into()));
+        assert_eq!(WriteModes::read("write/80:zeroes/20"), Ok(both));
+        let all = WriteModes::read("write/40:zeroes/30:uncor/20:verify/10").unwrap();
+        assert_eq!(all.shares().iter().map(|(_, percent)| *percent).collect::<Vec<_>>(), [40, 30, 20, 10]);
         for (text, words) in [
             ("zones", "none of write, uncor, zeroes, verify, append"),
             ("write,zeroes:20", "\"write\" has no share"),
             ("write:80,zeroes", "\"zeroes\" has no share"),
+            ("write/80:zeroes", "\"zeroes\" has no share"),
+            ("write/80,zeroes/20", "a whole percent from 1 to 100"),
             ("write:80,zeroes:x", "a whole percent from 1 to 100"),
             ("write:0,zeroes:100", "a whole percent from 1 to 100"),
             ("write:50,write:50", "write has two shares"),

@@ -147,9 +147,12 @@ pub fn chosen(name: &str, own: &EngineOptions) -> Option<EngineInfo> {
     Some(EngineInfo { facets: own.facets(entry.facets), ..entry })
 }
 
-/// Describes an engine of fio that is not part of this program, and its alternative here; `None` = fio has no such
-/// engine.
+/// Describes an engine of fio that is not part of this program, or a name that people use instead of an engine's, and
+/// the alternative here; `None` = neither.
 pub(crate) fn elsewhere(name: &str) -> Option<String> {
+    if let Some((_, meant)) = catalogue::MEANT.iter().find(|(used, _)| *used == name) {
+        return Some(format!("no engine is called {name}; use {meant}"));
+    }
     let Elsewhere { what, instead, .. } = catalogue::ELSEWHERE.iter().find(|engine| engine.name == name)?;
     Some(format!("{name} ({what}) is not part of this program; {instead}"))
 }
@@ -195,7 +198,8 @@ mod tests {
     #[test]
     fn names_are_unique() {
         let mut seen = std::collections::BTreeSet::new();
-        let elsewhere = catalogue::ELSEWHERE.iter().map(|engine| engine.name);
+        let meant = catalogue::MEANT.iter().map(|(used, _)| *used);
+        let elsewhere = catalogue::ELSEWHERE.iter().map(|engine| engine.name).chain(meant);
         for name in engines()
             .iter()
             .flat_map(|engine| engine.aliases.iter().copied().chain([engine.name]))
@@ -212,6 +216,14 @@ mod tests {
         assert_eq!(chosen("external:mine.so"), Ok(("external", Some("mine.so".into()))));
         assert_eq!(chosen("./mine.so"), Ok(("external", Some("./mine.so".into()))));
         assert_eq!(chosen("/opt/a:b.so"), Ok(("external", Some("/opt/a:b.so".into()))));
+        for (value, remedy) in [
+            ("s3", "use http with http_mode=s3"),
+            ("ime_aio", "use libaio"),
+            ("uring", "did you mean \"io_uring\"?"),
+            ("iscsi", "did you mean \"libiscsi\"?"),
+        ] {
+            assert!(chosen(value).unwrap_err().contains(remedy), "{value}: {:?}", chosen(value));
+        }
         assert!(chosen("external").unwrap_err().contains("external:./engine.so"));
         assert!(chosen("external:").is_err() && chosen("mine.so").is_err());
         assert_eq!(choose("psync:x").unwrap_err(), "psync takes nothing behind a colon");
