@@ -23,6 +23,10 @@ pub struct FileSystem {
 impl FileSystem {
     /// hugetlbfs: its files are huge pages.
     pub const HUGE_PAGES: i64 = 0x958_458f6;
+    /// tmpfs: its files are in memory.
+    pub const TMPFS: i64 = 0x0102_1994;
+    /// ramfs: its files are in memory.
+    pub const RAMFS: i64 = 0x8584_58f6;
     /// sysfs: its files are windows into devices.
     pub const SYSFS: i64 = 0x6265_6572;
 

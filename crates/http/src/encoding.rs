@@ -1,5 +1,6 @@
 //! Percent-encoding, hexadecimal digits, dates.
 
+use iolite_types::civil;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Appends a path in the form of URLs and signatures: everything except letters, digits, `-._~` and slashes becomes
@@ -73,21 +74,6 @@ pub(crate) fn stamp(now: SystemTime) -> [u8; 16] {
     put(11, 2, second / 60 % 60);
     put(13, 2, second % 60);
     stamp
-}
-
-/// The date (year, month, day) in the Gregorian calendar, this many days after 1970-01-01. Years are counted from
-/// March, so that the extra day of a leap year is its last.
-fn civil(days: u64) -> (u64, u64, u64) {
-    const DAYS_IN_400_YEARS: u64 = 146_097;
-    const BEFORE_1970: u64 = 719_468;
-    let days = days + BEFORE_1970;
-    let (era, day) = (days / DAYS_IN_400_YEARS, days % DAYS_IN_400_YEARS);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day_of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day_of_month = day_of_year - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    (era * 400 + year + next, month, day_of_month)
 }
 
 /// Converts a time such as `2013-05-24T00:00:00.000Z` to whole seconds since 1970.

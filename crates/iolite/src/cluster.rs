@@ -562,11 +562,11 @@ impl<'a> Session<'a> {
         match event.kind {
             EventKind::Note(text) => self.note(index, &format!("{text}\n")),
             EventKind::Warning(text) => self.warning(index, &text),
-            EventKind::Trouble(text) | EventKind::WrongData(text) => {
+            EventKind::Trouble(text) | EventKind::Fatal(text) | EventKind::WrongData(text) => {
                 self.complain(index, &text);
             }
-            EventKind::Failed { pid, error } => {
-                let words = iolite_types::describe_errno(error.errno);
+            EventKind::Failed { pid, error, blocks } => {
+                let words = error.words(blocks, self.name.is_strict());
                 self.complain(
                     index,
                     &format!("pid={pid}, err={}/{}, error={words}", error.errno, error.what),

@@ -19,6 +19,7 @@ mod mpi;
 mod points;
 mod protection;
 mod repeat;
+mod repeated;
 mod returned;
 mod run_files;
 mod saving;
@@ -284,6 +285,13 @@ fn run_jobs(
     let mut session = Session::new(name, program(name), run, &mut console);
     session.record(&plan, &machine, saving.is_some());
     session.remember(told);
+    // fio makes no such remarks.
+    let remarks = if name.is_strict() { Vec::new() } else { plan.remarks(&machine) };
+    for remark in remarks {
+        let line = diagnostic(name, &format_args!("warning: {remark}"));
+        console::print_error(&line);
+        session.remember(&line);
+    }
     if let Err(why) = session.serve(&plan, || prepared.outline()) {
         complain(name, &why);
         return 1;

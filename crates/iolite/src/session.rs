@@ -4,6 +4,7 @@ use crate::act;
 use crate::console::{self, Console, LastError};
 use crate::drawn_logs::Logs;
 use crate::live::{About, Live};
+use crate::repeated::Repeated;
 use crate::{diagnostic, facts};
 use iolite_host::Machine;
 use iolite_options::{EtaWhen, IdleProfile, Name, OutputFormat, RunOptions};
@@ -13,7 +14,9 @@ use iolite_report::header::{self, JobHeader};
 use iolite_report::live::LiveLine;
 use iolite_report::{Exporter, Json, Normal, Program, Terse, TerseVersion};
 use iolite_run::{Settings, Trigger};
-use iolite_stats::{Event, EventKind, Facts, JobError, MOST_WITH_LATENCIES, Recorder, Report, Snapshot};
+use iolite_stats::{
+    CheckedBlocks, Event, EventKind, Facts, JobError, MOST_WITH_LATENCIES, Recorder, Report, Snapshot,
+};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -34,6 +37,8 @@ pub struct Session<'a> {
     /// The warnings about the input, and those during the run.
     warnings: Vec<String>,
     workers: usize,
+    /// Failures of I/Os that ended their jobs.
+    repeated: Repeated,
     /// The page of `--web`.
     live: Live,
     /// The logs for the pages, replaced by their drawings at the end.
@@ -52,6 +57,7 @@ impl<'a> Session<'a> {
             console,
             line: LiveLine::default(),
             live: Live::default(),
+            repeated: Repeated::default(),
             logs: Logs::default(),
             drawings: Drawings::default(),
             last_newline: Instant::now(),
@@ -160,6 +166,9 @@ impl<'a> Session<'a> {
     /// # Errors
     /// It cannot be written.
     pub fn end(&mut self, report: &mut Report) -> Result<(), LastError> {
+        for text in self.repeated.rest() {
+            self.trouble(&text);
+        }
         let erased = self.line.erase();
         if !erased.is_empty() {
             self.console.show(&erased);
@@ -258,16 +267,19 @@ impl Session<'_> {
                 None => self.note(&text),
             },
             EventKind::Warning(text) => self.warning(&text),
-            EventKind::Trouble(text) => {
-                self.clear_line();
-                console::print_error(&diagnostic(self.name, &text));
+            EventKind::Trouble(text) => self.trouble(&text),
+            EventKind::Fatal(text) => {
+                // fio prints all of them.
+                if self.name.is_strict() || self.repeated.is_first(&text) {
+                    self.trouble(&text);
+                }
             }
             EventKind::WrongData(text) => {
                 self.clear_line();
                 // Without the program's name: tools search for these lines in fio's form.
                 console::print_error(&format!("{text}\n"));
             }
-            EventKind::Failed { pid, error } => self.failed(pid, &error),
+            EventKind::Failed { pid, error, blocks } => self.failed(pid, &error, blocks),
             EventKind::Snapshot(snapshot) => self.snapshot(&snapshot),
             EventKind::Sample(snapshot) => {
                 if let Some(recorder) = &mut self.recorder {
@@ -300,6 +312,11 @@ impl Session<'_> {
         }
     }
 
+    fn trouble(&mut self, text: &str) {
+        self.clear_line();
+        console::print_error(&diagnostic(self.name, &text));
+    }
+
     fn note(&mut self, text: &str) {
         if self.is_readable() {
             self.clear_line();
@@ -319,9 +336,9 @@ impl Session<'_> {
         }
     }
 
-    fn failed(&mut self, pid: i32, error: &JobError) {
+    fn failed(&mut self, pid: i32, error: &JobError, blocks: CheckedBlocks) {
         let JobError { errno, what } = error;
-        let words = iolite_types::describe_errno(*errno);
+        let words = error.words(blocks, self.name.is_strict());
         let text = format!("{}: pid={pid}, err={errno}/{what}, error={words}\n", self.name);
         self.clear_line();
         if self.is_readable() {

@@ -23,6 +23,8 @@ pub enum Message {
     Failed(u32, i32, String),
     /// The first error after which the job continues. The text says what failed.
     WentOn(u32, i32, String),
+    /// The same as [`Message::Trouble`], about the failure that ends the job.
+    Fatal(u32, String),
     /// A thread worker has ended. (The spawner waits for processes.)
     ThreadOver(u32),
 }
@@ -39,6 +41,7 @@ impl Message {
             Message::WentOn(worker, errno, text) => (5, *worker, *errno, text.as_str()),
             Message::WrongData(worker, text) => (6, *worker, 0, text.as_str()),
             Message::Trouble(worker, text) => (7, *worker, 0, text.as_str()),
+            Message::Fatal(worker, text) => (8, *worker, 0, text.as_str()),
         };
         let mut bytes = Vec::with_capacity(9 + text.len().min(MOST_TEXT));
         bytes.push(tag);
@@ -72,6 +75,7 @@ impl Message {
             5 => Message::WentOn(worker, errno, text),
             6 => Message::WrongData(worker, text),
             7 => Message::Trouble(worker, text),
+            8 => Message::Fatal(worker, text),
             _ => Message::ThreadOver(worker),
         }))
     }
@@ -90,6 +94,7 @@ mod tests {
             Message::Failed(2, 28, "write".into()),
             Message::Warning(3, String::new()),
             Message::Trouble(3, "io_u error".into()),
+            Message::Fatal(3, "io_u error".into()),
             Message::WrongData(3, "md5: verify failed\n       Expected CRC: 0".into()),
             Message::WentOn(3, 5, "read".into()),
             Message::ThreadOver(4),

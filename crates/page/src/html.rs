@@ -127,7 +127,7 @@ fn errors(page: &mut String, result: &Outcome<'_>) {
         result.jobs.len()
     );
     for job in failed.iter().take(MOST_SENTENCES) {
-        let words = escaped(&iolite_types::describe_errno(job.error));
+        let words = escaped(&iolite_types::describe_job_error(job.error));
         let more = if job.went_on > 0 {
             format!("; it went on after {} errors", job.went_on)
         } else {

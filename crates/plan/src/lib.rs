@@ -32,6 +32,7 @@ mod placement;
 mod priorities;
 mod rates;
 mod readonly;
+mod remarks;
 mod replay;
 mod reporting;
 pub mod resolve;

@@ -11,7 +11,7 @@ use iolite_stats::{
     BlockReport, BlockState, Cluster, DirectionReport, DiskCounters, DiskReport, First, GroupDirection,
     GroupReport, JobReport, Latency, Quantity, Report, Samples, SteadyReport, Unified,
 };
-use iolite_types::{Direction, describe_errno};
+use iolite_types::{Direction, describe_errno, describe_job_error};
 use std::io::{self, Write};
 
 /// The smallest share of a depth that is shown, in percent.
@@ -62,7 +62,7 @@ impl Exporter for Normal {
         }
         if let Some(all) = cluster.all() {
             match &all.jobs[0] {
-                nothing if nothing.members == 0 => write_heading(&all, nothing, out)?,
+                nothing if nothing.members == 0 => write_heading(&all, nothing, program, out)?,
                 job => write_job(&all, job, program, out)?,
             }
         }
@@ -157,7 +157,7 @@ fn write_hosts(cluster: &Cluster, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_job(report: &Report, job: &JobReport, program: &Program, out: &mut dyn Write) -> io::Result<()> {
-    write_heading(report, job, out)?;
+    write_heading(report, job, program, out)?;
     for block in rates::blocks(report, job) {
         if block.measured.runtime_ms > 0 {
             write_block(job, &block, out)?;
@@ -167,7 +167,7 @@ fn write_job(report: &Report, job: &JobReport, program: &Program, out: &mut dyn 
     write_sync(job, out)?;
     write_usage(job, out)?;
     write_depths(job, out)?;
-    write_issued(job, out)?;
+    write_issued(job, program, out)?;
     write_lateness(job, out)?;
     if program.is_itself() {
         write_far_ends(report, job, out)?;
@@ -222,12 +222,12 @@ fn write_steady_state(state: &SteadyReport, units: Units, out: &mut dyn Write) -
     )
 }
 
-fn write_heading(report: &Report, job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
+fn write_heading(report: &Report, job: &JobReport, program: &Program, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{}: (groupid={}, jobs={}): ", job.name, job.group, job.members)?;
     match &job.error {
         None => write!(out, "err= 0")?,
         Some(First { value: error, .. }) => {
-            let reason = describe_errno(error.errno);
+            let reason = error.words(job.blocks_checked, !program.is_itself());
             write!(out, "err={:2} ({}, error={reason})", error.errno, error.what)?;
         }
     }
@@ -410,7 +410,7 @@ fn write_depths(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn write_issued(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
+fn write_issued(job: &JobReport, program: &Program, out: &mut dyn Write) -> io::Result<()> {
     let nothing = DirectionReport::default();
     let [read, write, trim] = match &job.mixed {
         // With unified reporting, the first place has the counts of all directions.
@@ -433,7 +433,8 @@ fn write_issued(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
     )?;
     if let Some(errors) = &job.continued_errors {
         let (count, first) = (errors.count, errors.first_errno());
-        writeln!(out, "     errors    : total={count}, first_error={first}/<{}>", describe_errno(first))?;
+        let words = if program.is_itself() { describe_job_error(first) } else { describe_errno(first) };
+        writeln!(out, "     errors    : total={count}, first_error={first}/<{words}>")?;
     }
     Ok(())
 }

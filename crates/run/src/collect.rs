@@ -159,6 +159,7 @@ fn measure(job: &mut JobReport, at: &Circumstances<'_>, planned: &JobPlan, slot:
     if let Some(errors) = &mut job.continued_errors {
         *errors = measured.errors;
     }
+    job.blocks_checked = slot.stats.blocks_checked();
     // A worker that never began reached no depth.
     job.depth = match (control.started_ns.load(Relaxed), control.found_depth.load(Relaxed)) {
         (0, _) => 0,

@@ -425,8 +425,9 @@ impl<'a> Controller<'a> {
     }
 
     fn tell_failure(&self, index: usize, error: &JobError, events: &mut Events<'_>) {
-        let pid = self.arena.slot(index).control.id.load(Relaxed);
-        let kind = EventKind::Failed { pid, error: error.clone() };
+        let slot = self.arena.slot(index);
+        let (pid, blocks) = (slot.control.id.load(Relaxed), slot.stats.blocks_checked());
+        let kind = EventKind::Failed { pid, error: error.clone(), blocks };
         self.tell(Some(index as u32), kind, events);
     }
 
@@ -450,6 +451,7 @@ impl<'a> Controller<'a> {
                 Message::Note(worker, text) => self.tell(Some(worker), EventKind::Note(text), events),
                 Message::Warning(worker, text) => self.tell(Some(worker), EventKind::Warning(text), events),
                 Message::Trouble(worker, text) => self.tell(Some(worker), EventKind::Trouble(text), events),
+                Message::Fatal(worker, text) => self.tell(Some(worker), EventKind::Fatal(text), events),
                 Message::WrongData(worker, text) => {
                     self.tell(Some(worker), EventKind::WrongData(text), events);
                 }

@@ -1,6 +1,6 @@
 //! The events of a run, as a stream of values: the same stream is shown, stored and forwarded.
 
-use crate::{JobError, Measurement, Report, Snapshot, SteadyReport};
+use crate::{CheckedBlocks, JobError, Measurement, Report, Snapshot, SteadyReport};
 use serde::{Deserialize, Serialize};
 
 /// The version of the serialised form of [`Event`], [`Snapshot`] and [`Report`]. It grows when a reader of the form
@@ -47,6 +47,8 @@ pub enum EventKind {
     Warning(String),
     /// Something went wrong: in one I/O or file, or in the run.
     Trouble(String),
+    /// A failed I/O that ends its job. Many I/Os and workers may fail in the same way.
+    Fatal(String),
     /// Checked data differs from the data written: a message of several lines.
     WrongData(String),
     /// A worker ended with an error.
@@ -55,6 +57,8 @@ pub enum EventKind {
         pid: i32,
         /// The error.
         error: JobError,
+        /// The blocks that it had verified.
+        blocks: CheckedBlocks,
     },
     /// The progress of the run, for the status line.
     Snapshot(Box<Snapshot>),
@@ -185,7 +189,11 @@ mod tests {
     fn events_travel_as_text() {
         let kinds = [
             EventKind::Note("a: Laying out IO file (1 file / 1MiB)".into()),
-            EventKind::Failed { pid: 7, error: JobError { errno: 28, what: "func=write".into() } },
+            EventKind::Failed {
+                pid: 7,
+                error: JobError { errno: 28, what: "func=write".into() },
+                blocks: CheckedBlocks::default(),
+            },
             EventKind::Snapshot(Box::default()),
             EventKind::Status(Box::default()),
             EventKind::Terminating(15),

@@ -15,7 +15,8 @@ pub use blocks::LiveBlocks;
 pub use priorities::{LivePriorities, MOST_PRIORITIES};
 
 use crate::{
-    BATCH_CLASSES, BUCKETS, Counters, DEPTH_CLASSES, Depths, Histogram, Latency, Moments, bucket_of,
+    BATCH_CLASSES, BUCKETS, CheckedBlocks, Counters, DEPTH_CLASSES, Depths, Histogram, Latency, Moments,
+    bucket_of,
 };
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, fence};
 
@@ -286,6 +287,10 @@ pub struct LiveStats {
     pub errors: Word,
     /// The errno of the first of them; 0 = none.
     pub first_error: Word,
+    /// Blocks compared with the data written to them. Resets do not clear it.
+    pub checked_blocks: Word,
+    /// Those of them that were wrong.
+    pub wrong_blocks: Word,
     /// Per direction, in the order of `Direction::ALL`.
     pub directions: [LiveDirection; 3],
     /// Latency of syncs.
@@ -301,6 +306,11 @@ pub struct LiveStats {
 }
 
 impl LiveStats {
+    /// The blocks that were verified so far.
+    pub fn blocks_checked(&self) -> CheckedBlocks {
+        CheckedBlocks { checked: self.checked_blocks.get(), wrong: self.wrong_blocks.get() }
+    }
+
     /// Marks the start of a change to values that belong together. Only the worker may call this.
     #[inline(always)]
     pub fn begin(&self) {

@@ -80,6 +80,8 @@ impl JobReport {
         if let Some(theirs) = other.continued_errors {
             *self.continued_errors.get_or_insert_default() += theirs;
         }
+        add(&mut self.blocks_checked.checked, other.blocks_checked.checked);
+        add(&mut self.blocks_checked.wrong, other.blocks_checked.wrong);
         if let Some(resets) = other.zone_resets {
             *self.zone_resets.get_or_insert_default() += resets;
         }

@@ -4,7 +4,7 @@ use crate::{
     Depths, Facts, Histogram, IdleReport, Latency, LatencyClasses, PriorityLatency, Samples, Series,
     SteadyReport,
 };
-use iolite_types::{PerDirection, RunEnd};
+use iolite_types::{PerDirection, RunEnd, WRONG_DATA, describe_errno, describe_job_error};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -41,6 +41,32 @@ pub struct JobError {
     pub errno: i32,
     /// The failed operation, as in the report: `write on file /dev/full at offset 0, length 4096`.
     pub what: String,
+}
+
+impl JobError {
+    /// The error in words. `as_fio`: in those of fio, which are the operating system's.
+    pub fn words(&self, blocks: CheckedBlocks, as_fio: bool) -> String {
+        match self.errno {
+            errno if as_fio => describe_errno(errno),
+            WRONG_DATA if blocks.wrong > 0 => {
+                let CheckedBlocks { checked, wrong } = blocks;
+                format!(
+                    "verification failed: {wrong} of {checked} block{}",
+                    if checked == 1 { "" } else { "s" }
+                )
+            }
+            errno => describe_job_error(errno),
+        }
+    }
+}
+
+/// The blocks that were compared with the data written to them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckedBlocks {
+    /// All of them.
+    pub checked: u64,
+    /// Those that were wrong.
+    pub wrong: u64,
 }
 
 /// The value of one of several merged workers: of the lowest-numbered that has one.
@@ -136,6 +162,8 @@ pub struct JobReport {
     pub latency_classes: LatencyClasses,
     /// Errors after which it continued; `None` = the job ends at any error.
     pub continued_errors: Option<ContinuedErrors>,
+    /// The blocks that were verified.
+    pub blocks_checked: CheckedBlocks,
     /// The configured depth or, with a latency target, the depth found.
     pub depth: u32,
     /// latency_target in ns, 0 = none.

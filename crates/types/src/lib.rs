@@ -5,6 +5,7 @@
 
 mod bidi;
 mod block_size;
+mod date;
 mod loopback;
 mod run_end;
 mod system_error;
@@ -12,9 +13,12 @@ pub mod units;
 
 pub use bidi::is_bidi_control;
 pub use block_size::BlockSize;
+pub use date::{civil, utc, utc_to_the_nanosecond};
 pub use loopback::is_loopback;
 pub use run_end::{RunEnd, RunStatus};
-pub use system_error::{describe_errno, describe_error, without_error_numbers};
+pub use system_error::{
+    WRONG_DATA, describe_errno, describe_error, describe_job_error, without_error_numbers,
+};
 
 use serde::{Deserialize, Serialize};
 use std::ops::{Index, IndexMut};

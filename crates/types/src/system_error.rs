@@ -24,6 +24,14 @@ pub fn describe_errno(errno: i32) -> String {
     describe_error(&io::Error::from_raw_os_error(errno))
 }
 
+/// The error of wrong data: `EILSEQ`, as fio reports it. The system's text for it is about characters.
+pub const WRONG_DATA: i32 = 84;
+
+/// Describes the error of a job: what wrong data is, and the operating system's text for any other error.
+pub fn describe_job_error(errno: i32) -> String {
+    if errno == WRONG_DATA { "wrong data".to_owned() } else { describe_errno(errno) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

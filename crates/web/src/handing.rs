@@ -181,6 +181,7 @@ impl Handing {
             EventKind::Note(_)
             | EventKind::Warning(_)
             | EventKind::Trouble(_)
+            | EventKind::Fatal(_)
             | EventKind::WrongData(_)
             | EventKind::Failed { .. }
             | EventKind::Terminating(_) => self.waiting.len() < MOST_WAITING,

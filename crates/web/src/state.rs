@@ -1,8 +1,7 @@
 //! The state of a running run.
 
 use crate::shared_events::SharedEvents;
-use iolite_stats::{Event, EventKind, JobError, Recorder, Report};
-use iolite_types::describe_errno;
+use iolite_stats::{Event, EventKind, Recorder, Report};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -74,9 +73,9 @@ impl State {
                 return;
             }
             EventKind::Note(text) | EventKind::Warning(text) => (text, false),
-            EventKind::Trouble(text) | EventKind::WrongData(text) => (text, true),
-            EventKind::Failed { error: JobError { errno, what }, .. } => {
-                (format!("failed: {what}: {}", describe_errno(errno)), true)
+            EventKind::Trouble(text) | EventKind::Fatal(text) | EventKind::WrongData(text) => (text, true),
+            EventKind::Failed { error, blocks, .. } => {
+                (format!("failed: {}: {}", error.what, error.words(blocks, false)), true)
             }
             EventKind::Terminating(signal) => {
                 self.is_stopping = true;

@@ -65,7 +65,8 @@ impl Report {
         let (job, number, program) = (&setup.job, setup.number, &setup.program);
         writeln!(to, "verify state of job {job} (number {number}), written by {program}")?;
         let (began, kind, seed) = (setup.began, &setup.kind, setup.seed);
-        writeln!(to, "began {began} s after 1970, verify={kind}, seed {seed}")?;
+        let began = iolite_types::utc(began);
+        writeln!(to, "began {began}, verify={kind}, seed {seed}")?;
         let (issued, acknowledged) = (saved.issued, saved.acknowledged);
         let in_flight = saved.in_flight.len();
         writeln!(to, "writes: {issued} issued, {acknowledged} acknowledged, {in_flight} in flight")?;

@@ -472,6 +472,37 @@ fn wrong_data_ends_the_job() {
     normal.says("err=84 (file=data, func=verify, error=");
 }
 
+/// The system's text for the errno is about characters: only fio's name has it. All workers together are counted.
+#[test]
+fn a_failed_verification_says_how_many_blocks_are_wrong() {
+    let dir = scratch();
+    let write = "--name=v --filename=data --size=256k --rw=write --verify=crc32c --do_verify=0";
+    Program::own().line(dir.path(), write).ok();
+    [9000, 19000, 0x7000].into_iter().for_each(|offset| damage(dir.path(), offset));
+    let read = write.replace("rw=write", "rw=read");
+    for (more, words) in [
+        ("", "3 of 64 blocks"),
+        ("--iodepth=8 --ioengine=libaio --verify_async=2", "3 of 64 blocks"),
+        ("--continue_on_error=verify", "3 of 64 blocks"),
+        ("--numjobs=2 --group_reporting", "6 of 128 blocks"),
+        ("--verify_fatal=1", "1 of 3 blocks"),
+    ] {
+        let run = Program::own().line(dir.path(), &format!("{read} {more}"));
+        let wanted = format!(
+            "v: (groupid=0, jobs={}): err=84 (file=data, func=verify, error=verification failed: {words})",
+            if more.contains("numjobs") { 2 } else { 1 }
+        );
+        assert!(run.stdout.contains(&wanted), "{wanted}: {run}");
+        assert!(!run.output().contains("multibyte"), "{run}");
+    }
+    let holds = Program::own().line(dir.path(), &read).refused();
+    let made =
+        holds.stderr.split("holds: write ").nth(1).and_then(|text| text.lines().next()).unwrap_or_default();
+    assert!(made.contains(", made 20") && made.ends_with(" UTC"), "{holds}");
+    let strict = Program::called_fio(dir.path()).line(dir.path(), &read).refused();
+    assert!(strict.stdout.contains("error=Invalid or incomplete multibyte or wide character"), "{strict}");
+}
+
 #[test]
 fn a_job_can_go_on_after_wrong_data() {
     let dir = scratch();

@@ -5,6 +5,7 @@ use super::expected::Write;
 use super::fault::Field;
 use super::header::Header;
 use super::kind::Kind;
+use iolite_types::utc_to_the_nanosecond;
 use std::fmt::Write as _;
 
 /// The extent of the differences in an interval.
@@ -135,10 +136,13 @@ impl Mismatch {
 
 /// The write that a header names, for messages.
 fn identity(header: &Header) -> String {
-    format!(
-        "write {} of job {}, for offset {}, of {}.{:09}",
-        header.sequence, header.job, header.offset, header.seconds, header.nanoseconds
-    )
+    let Header { sequence, job, offset, seconds, nanoseconds, .. } = *header;
+    // Blocks that the device compares have no time.
+    let made = match (seconds, nanoseconds) {
+        (0, 0) => String::new(),
+        _ => format!(", made {}", utc_to_the_nanosecond(seconds.into(), nanoseconds)),
+    };
+    format!("write {sequence} of job {job}, for offset {offset}{made}")
 }
 
 fn write_words(write: &Write) -> String {

@@ -133,7 +133,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     fn end_with(&mut self, attempt: Attempt, errno: Errno, why: &str) {
         // Stopping a worker interrupts its system calls. That is not a failure.
         if errno.0 != libc::EINTR || !self.control.terminating() {
-            self.tell(attempt, errno, why);
+            let line = io_error_line(&self.files.name(attempt.file), &attempt, errno, why);
+            Message::Fatal(self.errors.worker, line).send(self.errors.messages);
         }
         self.fail(Failure { errno, attempt: Some(attempt), missed: None });
     }

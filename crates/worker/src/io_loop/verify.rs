@@ -15,7 +15,7 @@ use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The errno for data that differs from the data written.
-const WRONG_DATA: Errno = Errno(libc::EILSEQ);
+const WRONG_DATA: Errno = Errno(iolite_types::WRONG_DATA);
 
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Reads back the writes since the last time, if that is due.
@@ -66,7 +66,13 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             it.announce(|verification| verification.at_end = true);
             it.check_all(Verification::next_at_end);
             let verification = it.extras.verification.as_mut();
-            if !it.end.stopping && verification.is_some_and(|verification| verification.read_again()) {
+            if !it.end.stopping
+                && let Some(verification) = verification
+                && verification.read_again()
+            {
+                // These blocks are counted when they are checked for good.
+                let checked = &it.stats.checked_blocks;
+                checked.set(checked.get().saturating_sub(verification.expected_reads()));
                 it.announce_reads();
                 it.check_all(Verification::next_at_end);
             }
@@ -281,9 +287,11 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             Role::Check(io, expect) => {
                 let compared = verification.compared(index);
                 if compared == Compared::Same {
+                    self.stats.checked_blocks.add(1);
                     return false;
                 }
                 let Some(question) = verification.question(&io, expect) else { return false };
+                self.stats.checked_blocks.add(1);
                 // SAFETY: the bytes are within the buffer of a unit that is not in flight.
                 let block = unsafe { &*self.flight.buffers.part(index, 0, io.length) };
                 if compared == Compared::No
@@ -333,6 +341,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if verification.count_wrong() != Telling::Nothing {
             Message::WrongData(self.errors.worker(), text).send(self.errors.messages());
         }
+        self.stats.wrong_blocks.add(1);
         self.count_wrong_data(WRONG_DATA);
         if !self.errors.tolerates_wrong_data(WRONG_DATA) {
             self.fail_check(Attempt::at(&io));
@@ -371,6 +380,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         // SAFETY: the bytes are within the buffer of a unit that is not in flight.
         let block = unsafe { &*self.flight.buffers.part(index, from, part.length) };
         let mismatches = verification.checker.check(block, question);
+        self.stats.checked_blocks.add(1);
         self.found_wrong(index, from, part, &mismatches);
     }
 
@@ -475,6 +485,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let end = self.flight.units[index as usize].offset;
         let Some(verification) = &mut self.extras.verification else { return false };
         if let Role::Check(io, expect) = verification.role(index) {
+            self.stats.checked_blocks.add(1);
             let mismatch = verification.checker.cut_off(&io, end, expect);
             if verification.checked(expect, mismatch.as_slice()) {
                 self.found_wrong(index, 0, io, mismatch.as_slice());
@@ -499,6 +510,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         for mismatch in mismatches {
             self.describe(index, from, io, &name, mismatch);
         }
+        self.stats.wrong_blocks.add(1);
         self.count_wrong_data(WRONG_DATA);
         if self.errors.tolerates_wrong_data(WRONG_DATA) {
             if first {

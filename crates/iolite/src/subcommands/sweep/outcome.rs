@@ -70,7 +70,7 @@ impl Measured {
         let mut warnings: Vec<String> = told.map(|warning| run.load.placed(warning, case)).collect();
         if figures.error != 0 {
             let errno = i32::try_from(figures.error).unwrap_or(0);
-            warnings.push(format!("a job had an error: {}", iolite_types::describe_errno(errno)));
+            warnings.push(format!("a job had an error: {}", iolite_types::describe_job_error(errno)));
         }
         let depth = run.load.depth;
         warnings.extend(figures.in_flight.and_then(|in_flight| little(in_flight, depth)));

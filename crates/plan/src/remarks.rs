@@ -1,0 +1,38 @@
+//! Remarks about jobs that do as they are told, but perhaps not what their user means.
+
+use crate::Plan;
+use iolite_host::{FileSystem, Machine};
+use std::path::Path;
+
+/// A job may have millions of files.
+const MOST_LOOKED_AT: usize = 100;
+
+impl Plan {
+    /// Remarks for the user, at most one per job.
+    pub fn remarks(&self, machine: &dyn Machine) -> Vec<String> {
+        let jobs = self.jobs.iter().filter(|job| {
+            job.options.durability.direct && job.does_io() && job.engine.facets.has_local_files()
+        });
+        let told = jobs.filter_map(|job| {
+            let files = &self.workers[job.first_worker].files;
+            let path = files.iter().take(MOST_LOOKED_AT).find(|path| is_in_memory(machine, path))?;
+            Some(format!(
+                "{}: direct=1: {} is on a file system in memory (tmpfs), so no device is measured; choose a directory on one",
+                job.name,
+                path.display()
+            ))
+        });
+        told.collect()
+    }
+}
+
+/// Whether this file is, or will be, on a file system that keeps its files in memory.
+fn is_in_memory(machine: &dyn Machine, path: &Path) -> bool {
+    let mut places =
+        path.ancestors().map(|place| if place.as_os_str().is_empty() { Path::new(".") } else { place });
+    let found = places.find_map(|place| machine.file_system(place).ok());
+    // (The name of a device is on a file system in memory; the device is not.)
+    let is_file =
+        machine.file(path).ok().flatten().is_none_or(|found| found.kind == iolite_host::EntryKind::Regular);
+    is_file && found.is_some_and(|found| [FileSystem::TMPFS, FileSystem::RAMFS].contains(&found.magic))
+}
