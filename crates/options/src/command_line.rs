@@ -282,13 +282,15 @@ impl Scanner<'_> {
                 return;
             }
             (Argument::None | Argument::Optional(_), None) => None,
-            (Argument::Required(_) | Argument::Clearable(_) | Argument::MayBeEmpty(_), None) => match self.next_word(text) {
-                Some(value) => {
-                    self.looks_like_an_option(text, &value);
-                    Some(value)
+            (Argument::Required(_) | Argument::Clearable(_) | Argument::MayBeEmpty(_), None) => {
+                match self.next_word(text) {
+                    Some(value) => {
+                        self.looks_like_an_option(text, &value);
+                        Some(value)
+                    }
+                    None => return,
                 }
-                None => return,
-            },
+            }
             (_, Some(value)) => Some(value.to_owned()),
         };
         let value = match (target.argument(), value) {

@@ -2,6 +2,7 @@
 
 use crate::definition::{Definition, Limits, Scope, Status};
 use crate::engines::EngineInfo;
+use crate::name::Name;
 use crate::profiles::Profile;
 use crate::spelling;
 use crate::{engines, registry};
@@ -22,32 +23,50 @@ const LIST_COLUMN: usize = 24;
 const DETAIL_COLUMN: usize = 20;
 
 /// `--cmdhelp` (no argument), `--cmdhelp=all`, `--cmdhelp=NAME`. For an unknown name it describes the nearest option
-/// and exits with 0, as fio does; an unknown name in `--enghelp` is a failure.
-pub fn command_help(argument: Option<&str>) -> Help {
+/// and exits with 0, as fio does; an unknown name in `--enghelp` is a failure. Only under its own name, the program
+/// describes options of engines, too.
+pub fn command_help(argument: Option<&str>, called: Name) -> Help {
     match argument {
         None | Some("all") => good(list(registry::job_options())),
         Some(name) => match registry::find_job(name) {
-            Some(definition) => good(detail(definition)),
-            None => good(nearest_option(name)),
+            Some(definition) => good(detail(definition, called)),
+            None if called.is_strict() => good(nearest_option(name, called)),
+            None => good(option_of_engines(name).unwrap_or_else(|| nearest_option(name, called))),
         },
     }
 }
 
+/// The option of this name of all engines that have it, each meaning once, with the engines.
+fn option_of_engines(name: &str) -> Option<String> {
+    let having = engines::engines().iter().filter_map(|engine| Some((engine.name, engine.option(name)?)));
+    let mut meanings: Vec<(&str, Vec<&str>, String)> = Vec::new();
+    for (engine, definition) in having {
+        match meanings.iter_mut().find(|(help, ..)| *help == definition.help) {
+            Some((_, engines, _)) => engines.push(engine),
+            None => meanings.push((definition.help, vec![engine], detail(definition, Name::Iolite))),
+        }
+    }
+    let texts = meanings
+        .iter()
+        .map(|(_, engines, text)| format!("Option of ioengine={}:\n{text}", engines.join(", ")));
+    Some(texts.collect::<String>()).filter(|text| !text.is_empty())
+}
+
 /// `--cmdhelp` after `--profile`: the profile's own options.
-pub(crate) fn profile_help(profile: &Profile, argument: Option<&str>) -> Help {
+pub(crate) fn profile_help(profile: &Profile, argument: Option<&str>, called: Name) -> Help {
     match argument {
         None | Some("all") => good(list(profile.options.iter().copied())),
         Some(name) => match profile.option(name) {
-            Some(definition) => good(detail(definition)),
-            None => command_help(argument),
+            Some(definition) => good(detail(definition, called)),
+            None => command_help(argument, called),
         },
     }
 }
 
 /// `--enghelp` (no argument), `--enghelp=ENGINE`, `--enghelp=ENGINE,OPTION`.
-pub fn engine_help(argument: Option<&str>) -> Help {
+pub fn engine_help(argument: Option<&str>, called: Name) -> Help {
     let Some(argument) = argument else {
-        return good(engine_list());
+        return good(engine_list(called));
     };
     let (name, option) = match argument.split_once(',') {
         Some((name, option)) => (name, Some(option)),
@@ -65,7 +84,7 @@ pub fn engine_help(argument: Option<&str>) -> Help {
     match option {
         None | Some("") => good(engine_options(engine)),
         Some(option) => match engine.option(option) {
-            Some(definition) => good(detail(definition)),
+            Some(definition) => good(detail(definition, called)),
             None => Help { text: no_such_option(option, engine.options.iter().copied()), status: 1 },
         },
     }
@@ -76,12 +95,12 @@ fn good(text: String) -> Help {
 }
 
 /// The option that was probably meant, after a line that says so.
-fn nearest_option(name: &str) -> String {
+fn nearest_option(name: &str, called: Name) -> String {
     match spelling::closest(name, registry::job_options().flat_map(Definition::names))
         .and_then(registry::find_job)
     {
         Some(definition) => {
-            format!("No such command: {name} - showing closest match\n{}", detail(definition))
+            format!("No such command: {name} - showing closest match\n{}", detail(definition, called))
         }
         None => format!("No such command: {name}\n"),
     }
@@ -99,9 +118,14 @@ macro_rules! line {
     ($text:expr, $($format:tt)*) => { writeln!($text, $($format)*).expect("strings take everything") };
 }
 
-fn engine_list() -> String {
+fn engine_list(called: Name) -> String {
     let mut text = "Available IO engines:\n".to_owned();
-    engines::engines().iter().for_each(|engine| line!(text, "\t{}", engine.name));
+    for engine in engines::engines() {
+        match called {
+            Name::Fio => line!(text, "\t{}", engine.name),
+            Name::Iolite => line!(text, "\t{:<LIST_COLUMN$}: {}", engine.name, engine.help),
+        }
+    }
     text
 }
 
@@ -131,7 +155,7 @@ fn depth(definition: &Definition) -> usize {
 }
 
 /// Everything about one option, followed by an empty line.
-fn detail(definition: &Definition) -> String {
+fn detail(definition: &Definition, called: Name) -> String {
     let mut text = String::new();
     let mut field = |name: &str, value: &str| line!(text, "{name:>DETAIL_COLUMN$}: {value}");
     field(definition.name, definition.help);
@@ -142,7 +166,9 @@ fn detail(definition: &Definition) -> String {
     field("default", definition.default.unwrap_or("no default"));
     match definition.limits {
         Limits::None => {}
-        Limits::AtLeast(min) => field("range", &format!("min={min}, max=-1")),
+        // fio prints the largest number so.
+        Limits::AtLeast(min) if called.is_strict() => field("range", &format!("min={min}, max=-1")),
+        Limits::AtLeast(min) => field("range", &format!("min={min}")),
         Limits::OnlyMin(min) => field("range", &format!("min={min}")),
         Limits::Between(min, max) => field("range", &format!("min={min}, max={max}")),
         Limits::Floats(min, max) => field("range", &format!("min={min:.6}, max={max:.6}")),
@@ -164,7 +190,7 @@ mod tests {
     #[test]
     fn one_option() {
         assert_eq!(
-            command_help(Some("blocksize")).text,
+            command_help(Some("blocksize"), Name::Fio).text,
             "                  bs: Block size in bytes, for all directions or as reads,writes,trims
                alias: blocksize
                 type: integer value (opt=100)
@@ -173,39 +199,60 @@ mod tests {
 
 "
         );
-        let sync = command_help(Some("sync_file_range")).text;
+        let sync = command_help(Some("sync_file_range"), Name::Fio).text;
         assert!(sync.contains("             default: no default\n        valid values: wait_before SYNC_FILE_RANGE_WAIT_BEFORE\n                    : write      SYNC_FILE_RANGE_WRITE\n"));
-        assert!(command_help(Some("percentile_list")).text.contains("range: min=0.000000, max=100.000000\n"));
-        assert!(command_help(Some("filesize")).text.contains("range: min=1\n"));
-        assert!(engine_help(Some("io_uring,hipri")).text.contains("type: empty or boolean value ([0|1])\n"));
+        assert!(
+            command_help(Some("percentile_list"), Name::Fio)
+                .text
+                .contains("range: min=0.000000, max=100.000000\n")
+        );
+        assert!(command_help(Some("filesize"), Name::Fio).text.contains("range: min=1\n"));
+        assert!(
+            engine_help(Some("io_uring,hipri"), Name::Fio)
+                .text
+                .contains("type: empty or boolean value ([0|1])\n")
+        );
+    }
+
+    /// fio knows less: its help is compared with ours by tests that run it.
+    #[test]
+    fn under_its_own_name_it_tells_more() {
+        assert!(command_help(Some("bs"), Name::Iolite).text.contains("range: min=1\n"));
+        let part = command_help(Some("http_s3_multipart_size"), Name::Iolite).text;
+        assert!(part.starts_with("Option of ioengine=http:\nhttp_s3_multipart_size: Upload"), "{part}");
+        let everywhere = command_help(Some("hipri"), Name::Iolite).text;
+        assert!(everywhere.contains("io_uring"), "{everywhere}");
+        assert!(command_help(Some("http_s3_multipart_size"), Name::Fio).text.starts_with("No such command"));
+        let list = engine_help(None, Name::Iolite).text;
+        assert!(list.contains("\n\tlibaio                  : The kernel's asynchronous I/O"), "{list}");
     }
 
     #[test]
     fn lists() {
-        let all = command_help(Some("all")).text;
+        let all = command_help(Some("all"), Name::Fio).text;
         assert_eq!(all.lines().count(), 245 + crate::defs::OWN.len(), "those of fio, then our own");
         assert!(all.starts_with("description             : "));
         assert!(all.contains("\n  bs                    : "));
         assert!(all.contains("\n    trim_backlog        : "));
         assert!(all.contains("\n  iodepth_batch_complete_min: "), "a long name pushes the colon on");
-        assert_eq!(command_help(None).text, all);
-        let engines = engine_help(None).text;
+        assert_eq!(command_help(None, Name::Fio).text, all);
+        let engines = engine_help(None, Name::Fio).text;
         assert!(engines.starts_with("Available IO engines:\n\t") && engines.contains("\n\tpsync\n"));
         assert_eq!(engines.lines().count() - 1, engines::engines().len());
-        assert!(engine_help(Some("libaio")).text.starts_with("userspace_reap          : "));
-        assert_eq!(engine_help(Some("null")).text, "IO engine null has no options\n");
+        assert!(engine_help(Some("libaio"), Name::Fio).text.starts_with("userspace_reap          : "));
+        assert_eq!(engine_help(Some("null"), Name::Fio).text, "IO engine null has no options\n");
     }
 
     #[test]
     fn unknown_commands_and_engines_get_suggestions() {
-        let nearest = command_help(Some("iodep"));
-        let own = command_help(Some("iodepth")).text;
+        let nearest = command_help(Some("iodep"), Name::Fio);
+        let own = command_help(Some("iodepth"), Name::Fio).text;
         assert_eq!(nearest.text, format!("No such command: iodep - showing closest match\n{own}"));
         assert_eq!(nearest.status, 0, "as the reference program does it");
-        assert_eq!(command_help(Some("qqqqqq")).text, "No such command: qqqqqq\n");
-        let engine = engine_help(Some("libaoi"));
+        assert_eq!(command_help(Some("qqqqqq"), Name::Fio).text, "No such command: qqqqqq\n");
+        let engine = engine_help(Some("libaoi"), Name::Fio);
         assert_eq!(engine.text, "IO engine libaoi not found; did you mean libaio?\n");
         assert_eq!(engine.status, 1);
-        assert_eq!(engine_help(Some("null,x")).status, 1);
+        assert_eq!(engine_help(Some("null,x"), Name::Fio).status, 1);
     }
 }

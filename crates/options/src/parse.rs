@@ -485,13 +485,13 @@ fn answer(question: &Question, name: Name, profile: Option<&Profile>) -> Invocat
         Question::Help => (usage::usage(name), 0),
         Question::CommandHelp(option) => {
             let help = match profile {
-                Some(profile) => help::profile_help(profile, option.as_deref()),
-                None => help::command_help(option.as_deref()),
+                Some(profile) => help::profile_help(profile, option.as_deref(), name),
+                None => help::command_help(option.as_deref(), name),
             };
             (help.text, help.status)
         }
         Question::EngineHelp(engine) => {
-            let help = help::engine_help(engine.as_deref());
+            let help = help::engine_help(engine.as_deref(), name);
             (help.text, help.status)
         }
         Question::SelfTest(test) => return Invocation::Test(test.clone()),

@@ -61,7 +61,9 @@ fn beside(left: String) -> String {
 fn describe(text: &mut String, option: &run_options::RunOption) {
     let argument = match option.argument {
         Argument::None => String::new(),
-        Argument::Required(value) | Argument::Clearable(value) | Argument::MayBeEmpty(value) => format!("={value}"),
+        Argument::Required(value) | Argument::Clearable(value) | Argument::MayBeEmpty(value) => {
+            format!("={value}")
+        }
         Argument::Optional(value) => format!("[={value}]"),
     };
     let mut left = beside(format!("  -{}, --{}{argument}", option.short, option.name));

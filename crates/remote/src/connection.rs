@@ -222,7 +222,9 @@ fn check_peer(stream: &UnixStream) -> io::Result<()> {
     }
     Err(io::Error::new(
         io::ErrorKind::PermissionDenied,
-        format!("user {peer} is at the other end, not this one"),
+        format!(
+            "user {peer} is at the other end, not this one; run both ends as one user, or use TCP with keys"
+        ),
     ))
 }
 
@@ -240,7 +242,10 @@ fn resolve(address: &Address) -> io::Result<Vec<SocketAddr>> {
     let fits = |place: &SocketAddr| six.is_none_or(|six| place.is_ipv6() == six);
     let fitting: Vec<SocketAddr> = found.filter(fits).collect();
     match fitting.is_empty() {
-        true => Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address of this kind")),
+        true => Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "the host has no address of this kind; leave ip: or ip6: out",
+        )),
         false => Ok(fitting),
     }
 }
@@ -367,10 +372,16 @@ impl fmt::Display for Peer {
 fn remove_dead(path: &Path) -> io::Result<()> {
     let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !found.file_type().is_socket() {
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is not a socket"));
+        return Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "there is a file that is not a socket; give another path",
+        ));
     }
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path),
-        _ => Err(io::Error::new(io::ErrorKind::AddrInUse, "a server listens there")),
+        _ => Err(io::Error::new(
+            io::ErrorKind::AddrInUse,
+            "a server listens there; end it, or give another path",
+        )),
     }
 }

@@ -24,7 +24,8 @@ pub(crate) enum Stranger {
     #[error("a fio is at the other end; its protocol is not spoken, and both ends have to be Iolite")]
     Fio,
     #[error(
-        "the other end speaks version {0} of the protocol, this one version {VERSION}; both ends have to have the same Iolite"
+        "the other end speaks version {0} of the protocol, this one version {VERSION}; install the same Iolite at both ends (iolite \
+         --version)"
     )]
     Version(u32),
     #[error("whatever is at the other end is not an Iolite")]

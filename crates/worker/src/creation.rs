@@ -213,9 +213,12 @@ fn check_room(file: &mut dyn Stored, size: u64) -> io::Result<()> {
     if bytes <= free {
         return Ok(());
     }
+    let units = Units { kb_base: 1024, unit_base: 0, figures: 4 };
     let text = format!(
-        "{bytes} more bytes are needed, and the file system has {free} free; use a smaller size, or fill_device=1 to \
-         take what there is"
+        "{} more ({bytes} bytes) are needed, and the file system has {} free ({free}); use a smaller size, or fill_device=1 \
+         to take what there is",
+        units.bytes(bytes),
+        units.bytes(free)
     );
     Err(explained(&io::Error::from_raw_os_error(libc::ENOSPC), text))
 }
@@ -421,7 +424,7 @@ mod tests {
         )
         .unwrap_err();
         assert_eq!(errno_of(&error), libc::ENOSPC);
-        assert!(error.to_string().contains("4611686018427387904 more bytes are needed"), "{error}");
+        assert!(error.to_string().contains("4096PiB more (4611686018427387904 bytes) are needed"), "{error}");
         assert_eq!(std::fs::metadata(&path).unwrap().blocks(), 0);
     }
 

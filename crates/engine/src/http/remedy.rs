@@ -42,7 +42,9 @@ pub(super) fn of(refusal: &Refusal, options: &HttpOptions, is_read: bool) -> Str
         ("EntityTooSmall", _) => {
             "real servers want parts of at least 5 MiB, except for the last (http_s3_multipart_size)".to_owned()
         }
-        ("NoSuchBucket", _) => "make the bucket first, or correct filename=/BUCKET/NAME".to_owned(),
+        ("NoSuchBucket", _) => "make the bucket first (aws s3 mb s3://BUCKET --endpoint-url URL; http_create=1 makes objects, but \
+                                no buckets), or correct filename=/BUCKET/NAME"
+            .to_owned(),
         (_, 401) => match options.http_mode {
             HttpProtocol::Swift => "the token (http_swift_auth_token) is missing, wrong or expired".to_owned(),
             _ => unidentified(refusal, options),

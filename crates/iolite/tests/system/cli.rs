@@ -6,6 +6,23 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+/// A file system in memory has no device: who asks for direct I/O there is told so, once per job.
+#[test]
+fn direct_io_in_memory_is_remarked_on() {
+    let Ok(memory) = tempfile::tempdir_in("/dev/shm") else { skip!("there is no /dev/shm") };
+    let line = "--name=a --size=64k --rw=write --direct=1 --numjobs=2";
+    let run = Program::own().line(memory.path(), line).ok();
+    let remark =
+        "iolite: warning: a: direct=1: a.0.0 is on a file system in memory (tmpfs), so no device is measured";
+    assert_eq!(run.stderr.matches(remark).count(), 1, "{run}");
+    for quiet in
+        ["--name=a --size=64k --rw=write", "--name=a --size=64k --ioengine=null --direct=1 --rw=read"]
+    {
+        assert_eq!(Program::own().line(memory.path(), quiet).ok().stderr, "");
+    }
+    assert_eq!(Program::called_fio(memory.path()).line(memory.path(), line).ok().stderr, "");
+}
+
 fn job_file(dir: &Path, name: &str, text: &str) {
     fs::write(dir.join(name), text).expect("a job file can be written");
 }

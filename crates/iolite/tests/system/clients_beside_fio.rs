@@ -296,7 +296,8 @@ fn addresses_have_the_forms_of_fio() {
             });
             serving.signal(libc::SIGKILL);
             let served = serving.wait();
-            let reached = reached.unwrap_or_else(|| panic!("{} {server} {client}: {served}", program.version()));
+            let reached =
+                reached.unwrap_or_else(|| panic!("{} {server} {client}: {served}", program.version()));
             assert!(reached.stdout.contains("job: (groupid="), "{server} {client}: {reached}");
         }
     }

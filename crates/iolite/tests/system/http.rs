@@ -237,7 +237,7 @@ pub fn refusals_are_reported_with_the_remedy() {
         ("InvalidAccessKeyId", 403, "http_s3_keyid"),
         ("RequestTimeTooSkewed", 403, "clock"),
         ("AccessDenied", 403, "has no permission for that"),
-        ("NoSuchBucket", 404, "make the bucket first"),
+        ("NoSuchBucket", 404, "aws s3 mb s3://BUCKET"),
         ("SlowDown", 503, "http_retries="),
         ("TooManyRequests", 429, "http_retries="),
     ] {
@@ -264,6 +264,24 @@ pub fn refusals_are_reported_with_the_remedy() {
             assert!(told.contains(words) && !told.contains("sesame"), "{status}: {words}: {told}");
         }
     }
+}
+
+/// All units in flight of all workers fail, for the same reason.
+#[test]
+pub fn the_same_failure_is_reported_once_with_a_count() {
+    let server = ObjectServer::behaving(|_| error("NoSuchBucket", 404));
+    let line = "--filename=/bkt/a --rw=write --size=128k --iodepth=8 --numjobs=3";
+    let refused = run(&server, line);
+    assert_eq!(refused.code(), 1);
+    let reports: Vec<&str> = refused.stderr.lines().filter(|line| line.contains("NoSuchBucket")).collect();
+    let [first, rest] = reports[..] else { panic!("{refused}") };
+    let failure = first.strip_prefix("iolite: ").unwrap();
+    let count = rest.strip_prefix("iolite: ").unwrap().strip_suffix(&format!(" more like this: {failure}"));
+    let count: usize = count.unwrap_or_else(|| panic!("{refused}")).parse().unwrap();
+    assert_eq!(count + 1, server.count("PUT"), "{refused}");
+    let dir = scratch();
+    let strict = called_fio(&server, dir.path(), line);
+    assert!(strict.stderr.matches("NoSuchBucket").count() > 2, "{strict}");
 }
 
 #[test]
@@ -688,7 +706,7 @@ pub fn set_ups_that_cannot_work_are_refused_with_the_remedy() {
         ("--filename=/b/a --http_s3_unsigned_payload=1", "needs https=on"),
         ("--filename=/b/a --http_s3_sse_customer_key=short", "the key must have 32 bytes"),
         ("--filename=/b/a --http_ca_file=none.crt", "are for https=on"),
-        ("--filename=/b/a --https=on --http_ca_file=none.crt", "none.crt: "),
+        ("--filename=/b/a --https=on --http_ca_file=none.crt", "http_ca_file=none.crt: "),
         ("--filename=/b/a --https=on --http_cert_file=c", "http_cert_file and http_key_file go together"),
         ("--filename=/b/a --http_mode=ftp", "webdav"),
         ("--filename=/b/a --http_object_mode=x", "range"),
@@ -777,12 +795,7 @@ pub fn the_examples_work() {
         let path = examples.join(name);
         let host = server.host();
         let variables = ["S3_HOST", "DAV_HOST"].map(|name| (name, host.as_str()));
-        let keys = [
-            ("AWS_ACCESS_KEY_ID", "id"),
-            ("AWS_SECRET_ACCESS_KEY", "secret"),
-            ("DAV_USER", "user"),
-            ("DAV_PASSWORD", "password"),
-        ];
+        let keys = [("AWS_ACCESS_KEY_ID", "id"), ("AWS_SECRET_ACCESS_KEY", "secret")];
         let all = [&variables[..], &keys].concat();
         with_environment(dir.path(), path.to_str().unwrap(), &all).ok();
         assert_eq!(server.names(), [""; 0], "they leave nothing behind");

@@ -111,7 +111,9 @@ fn options(page: &mut Page) {
     for option in run_options::ALL {
         let value = match option.argument {
             Argument::None => String::new(),
-            Argument::Required(value) | Argument::Clearable(value) | Argument::MayBeEmpty(value) => format!("=\\fI{}\\fR", escaped(value)),
+            Argument::Required(value) | Argument::Clearable(value) | Argument::MayBeEmpty(value) => {
+                format!("=\\fI{}\\fR", escaped(value))
+            }
             Argument::Optional(value) => format!("[=\\fI{}\\fR]", escaped(value)),
         };
         let name = escaped(option.name);

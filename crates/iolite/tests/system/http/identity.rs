@@ -318,6 +318,17 @@ pub fn encrypted_connections_check_certificates() {
     assert!(refused.output().contains("elsewhere.example"), "whose it is: {}", refused.output());
     assert_eq!(wrong.requests(), []);
     report(&wrong, &format!("{write} --https=insecure"));
+    // A certificate that its owner has signed is trusted if it is named, although it is that of an authority.
+    let own = ObjectServer::encrypted("own", false);
+    let file = |name: &str| format!("{write} --https=on --http_ca_file={}", certificate(name).display());
+    report(&own, &file("own.crt"));
+    let before = own.requests().len();
+    for (other, remedy) in [("authority.crt", "http_ca_file"), ("server.crt", "http_ca_file")] {
+        let refused = run(&own, &file(other));
+        assert_eq!(refused.code(), 1, "{other}");
+        assert!(refused.output().contains(remedy), "{other}: {}", refused.output());
+    }
+    assert_eq!(own.requests().len(), before);
     // Some servers demand a certificate from the client.
     let demanding = ObjectServer::encrypted("server", true);
     assert_eq!(run(&demanding, &trusting).code(), 1);
