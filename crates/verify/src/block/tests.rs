@@ -228,7 +228,7 @@ fn a_report_describes_the_damage_in_words() {
         "verify: bad header offset 8192, wanted 4096 at file dir/f offset 4096, length 4096 \
          (requested block: offset=4096, length=4096)\n  \
          looks like: a misdirected block: it belongs to offset 8192\n  \
-         holds: write 3 of job 3, for offset 8192, of 1700000000.123456789\n  \
+         holds: write 3 of job 3, for offset 8192, made 2023-11-14 22:13:20.123456789 UTC\n  \
          expected: write 2 of job 3 with seed 123456789ab8def0"
             .to_owned()
             + &check(&moved)[check(&moved).find("\n  differs").unwrap()..]
