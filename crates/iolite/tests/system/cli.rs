@@ -223,7 +223,8 @@ fn help() {
     for peer in Program::peers() {
         let (list, theirs) =
             (strict.line(dir.path(), "--enghelp").ok(), peer.line(dir.path(), "--enghelp").ok());
-        for line in theirs.stdout.lines() {
+        // (fio 3.33 has an engine that later releases have not.)
+        for line in theirs.stdout.lines().filter(|line| line.trim() != "pmemblk") {
             assert!(list.stdout.lines().any(|ours| ours == line), "{line}: {list}");
         }
         let range = |program: &Program| {
