@@ -75,14 +75,16 @@ impl EngineConfig {
     }
 }
 
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    /// The configuration of an engine without its own options, or one that gets them in another way.
-    pub(crate) fn config() -> EngineConfig {
+/// For an engine without options of its own, or one that gets them in another way: one file, one unit in flight.
+impl Default for EngineConfig {
+    fn default() -> Self {
         EngineConfig::new(EngineOptions::None, 1)
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn a_depth_of_zero_is_one() {

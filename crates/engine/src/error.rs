@@ -159,7 +159,7 @@ pub enum EngineError {
     },
     /// An error of the child process that tried the engine.
     #[error("{message}")]
-    Apart {
+    InChild {
         /// The error number behind it.
         errno: i32,
         /// The error there.
@@ -214,7 +214,7 @@ impl EngineError {
             EngineError::AioLimit { .. } => libc::EAGAIN,
             EngineError::PolledNeedsDirect => libc::EOPNOTSUPP,
             EngineError::BufferTooLarge { .. } => libc::EFAULT,
-            EngineError::Apart { errno, .. } | EngineError::Remote { errno, .. } => *errno,
+            EngineError::InChild { errno, .. } | EngineError::Remote { errno, .. } => *errno,
             EngineError::Died { .. } => libc::EIO,
             EngineError::Silent { .. } => libc::ETIMEDOUT,
             EngineError::Depth { source, .. }
@@ -230,7 +230,7 @@ impl EngineError {
 }
 
 /// The purpose of the pinned memory: the option that asks for registered buffers.
-pub(crate) const FIXED_BUFFERS: &str = "fixedbufs";
+pub const FIXED_BUFFERS: &str = "fixedbufs";
 
 fn group_hint(setting: u32) -> &'static str {
     if setting == 1 { ", or run as root or as a member of the group kernel.io_uring_group" } else { "" }
@@ -241,12 +241,12 @@ fn limit_text(limit: Option<u64>) -> String {
 }
 
 /// A number from a file under /proc; `None` = the file is missing, or holds no number.
-pub(crate) fn proc_number(path: &str) -> Option<u64> {
+pub fn proc_number(path: &str) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
 /// The soft RLIMIT_MEMLOCK; `None` = unlimited.
-pub(crate) fn memory_lock_limit() -> Option<u64> {
+pub fn memory_lock_limit() -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: getrlimit writes the struct it is given.
     let result = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) };

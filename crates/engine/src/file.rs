@@ -16,7 +16,10 @@ const BLKDISCARD: libc::c_ulong = 0x1277;
 const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
 
 /// The size in bytes of the block device behind an open descriptor.
-pub(crate) fn device_size(descriptor: RawFd) -> io::Result<u64> {
+///
+/// # Errors
+/// It is no block device.
+pub fn device_size(descriptor: RawFd) -> io::Result<u64> {
     let mut bytes = 0u64;
     // SAFETY: BLKGETSIZE64 writes one u64.
     match unsafe { libc::ioctl(descriptor, BLKGETSIZE64 as _, &mut bytes) } {
@@ -39,19 +42,23 @@ const CLOSED: Slot = Slot { descriptor: -1, kind: FileKind::Regular, trims_reset
 
 /// The open files of a worker, by their index in its list.
 #[derive(Debug)]
-pub(crate) struct Files {
+pub struct Files {
     slots: Vec<Slot>,
     sync_file_range_flags: u32,
 }
 
 impl Files {
     /// The files of an engine, none of them open.
-    pub(crate) fn new(config: &EngineConfig) -> Self {
+    pub fn new(config: &EngineConfig) -> Self {
         let EngineConfig { files, sync_file_range_flags, .. } = *config;
         Files { slots: vec![CLOSED; files], sync_file_range_flags }
     }
 
-    pub(crate) fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<RawFd> {
+    /// Opens the file at `index` of the worker's list. Returns its descriptor.
+    ///
+    /// # Errors
+    /// It is open already, or the system refuses.
+    pub fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<RawFd> {
         let index = index as usize;
         if index >= self.slots.len() {
             self.slots.resize(index + 1, CLOSED);
@@ -64,29 +71,38 @@ impl Files {
         Ok(descriptor)
     }
 
-    pub(crate) fn close(&mut self, index: u32) -> io::Result<()> {
+    /// Closes the file at `index`.
+    ///
+    /// # Errors
+    /// It is not open, or written data may be lost. It is closed even so.
+    pub fn close(&mut self, index: u32) -> io::Result<()> {
         let slot = self.slots.get_mut(index as usize).ok_or(io::Error::from_raw_os_error(libc::EBADF))?;
         close_slot(slot)
     }
 
-    pub(crate) fn descriptor(&self, index: u32) -> Option<RawFd> {
+    /// The descriptor of an open file.
+    pub fn descriptor(&self, index: u32) -> Option<RawFd> {
         Some(self.raw(index)).filter(|&descriptor| descriptor >= 0)
     }
 
     /// The descriptor, or -1.
     #[inline(always)]
-    pub(crate) fn raw(&self, index: u32) -> RawFd {
+    pub fn raw(&self, index: u32) -> RawFd {
         self.slots.get(index as usize).map_or(-1, |slot| slot.descriptor)
     }
 
+    /// Whether it is open and a pipe, whose calls may wait for ever.
     #[inline]
-    pub(crate) fn is_pipe(&self, index: u32) -> bool {
+    pub fn is_pipe(&self, index: u32) -> bool {
         self.slots.get(index as usize).is_some_and(|slot| slot.kind == FileKind::Pipe)
     }
 
     /// Performs a sync or a trim with the system call made for it.
+    ///
+    /// # Errors
+    /// Those of the call; `EINVAL` for a unit that moves data.
     #[cold]
-    pub(crate) fn control(&self, unit: &Unit) -> Outcome {
+    pub fn control(&self, unit: &Unit) -> Outcome {
         let descriptor = self.raw(unit.file);
         loop {
             let result = match unit.operation {
@@ -243,6 +259,7 @@ fn open_flags(kind: FileKind, mode: OpenMode) -> libc::c_int {
 
 /// The part of [`crate::Engine`] that opens and closes files, for engines that keep them in `self.files` and have
 /// nothing to add.
+#[macro_export]
 macro_rules! opens_files {
     () => {
         fn open(
@@ -263,15 +280,11 @@ macro_rules! opens_files {
         }
     };
 }
-pub(crate) use opens_files;
+pub use crate::opens_files;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn one_file() -> EngineConfig {
-        crate::config::tests::config()
-    }
 
     #[test]
     fn flags_are_those_fio_uses() {
@@ -292,7 +305,7 @@ mod tests {
     fn direct_io_to_a_character_device_is_refused_with_the_reason() {
         let spec = FileSpec { path: "/dev/null".into(), kind: FileKind::Char, size: 0 };
         let direct = OpenMode { read: true, direct: true, ..OpenMode::default() };
-        let error = Files::new(&one_file()).open(0, &spec, direct).unwrap_err();
+        let error = Files::new(&EngineConfig::default()).open(0, &spec, direct).unwrap_err();
         assert_eq!(iolite_os::errno_of(&error), libc::EINVAL);
         assert_eq!(error.to_string(), "a character device has no cache to bypass; leave direct out");
     }
@@ -301,7 +314,7 @@ mod tests {
     fn a_slot_is_open_once_and_closes_once() {
         let directory = tempfile::tempdir().unwrap();
         let spec = FileSpec { path: directory.path().join("f"), kind: FileKind::Regular, size: 0 };
-        let mut files = Files::new(&one_file());
+        let mut files = Files::new(&EngineConfig::default());
         let read = OpenMode { read: true, ..OpenMode::default() };
         assert_eq!(files.open(0, &spec, read).unwrap_err().raw_os_error(), Some(libc::ENOENT));
         let write = OpenMode { write: true, create: true, ..OpenMode::default() };
@@ -326,7 +339,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("f");
         let spec = FileSpec { path: path.clone(), kind: FileKind::Regular, size: 0 };
-        let mut files = Files::new(&one_file());
+        let mut files = Files::new(&EngineConfig::default());
         files.open(0, &spec, OpenMode { write: true, create: true, ..OpenMode::default() }).unwrap();
         // An ordinary new file gets mode 0666 without the umask's bits; other users must not write to ours.
         let ordinary = std::fs::File::create(directory.path().join("g")).unwrap();

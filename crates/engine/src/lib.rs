@@ -1,129 +1,49 @@
-//! How an I/O unit is performed: one file per I/O engine.
+//! What an I/O engine is, and what engines that work on local files share.
 //!
 //! An engine performs units and gives completions; it knows neither why a unit was chosen nor how it will be
-//! counted, and it takes no time stamps.
+//! counted, and it takes no time stamps. The worker's loop is generic over [`Engine`], so that `queue`, `commit` and
+//! `reap` are inlined into it.
 //!
-//! The worker's loop is generic over [`Engine`], so that `queue`, `commit` and `reap` are inlined into it. The caller
-//! writes that loop once, as a [`Visitor`], and [`build`] makes the engine that a job names and passes it to the
-//! visitor: as its own type if that makes a difference, and otherwise behind a pointer ([`AnyEngine`]), so that the
-//! loop is not compiled for every engine. First, the controlling process finds out with [`probe`] whether the engine is
-//! usable at all.
+//! Engines are in rooms by what they need: `engine-local` (what the loop is compiled for, and other system calls on
+//! files and block devices), `engine-devices` (commands of SCSI, NVMe, flash, persistent memory), `engine-calls` (names,
+//! extents, work without I/O), and `engine-servers` (servers and libraries that complete a unit later). Only `engines`
+//! knows them all: it creates the engine that a job names.
 //!
 //! # Writing an engine
 //!
 //! The entry of the catalogue ([`iolite_options::engines`]) describes an engine and its options, and lists the other
-//! places that a new engine touches. In this crate, an engine is one file and one line in `registry.rs`. Ready-made
-//! parts:
+//! places that a new engine touches. The engine itself is one file in its room and one line in
+//! `engines/src/registry.rs`. Ready-made parts:
 //!
 //! | an engine that … | uses |
 //! |---|---|
-//! | works on local files | `file.rs`: opening, closing, syncs and trims |
-//! | completes each unit in the call | `Transfer` in `transfer.rs`, which leaves only the transfer to be written |
-//! | has a library that completes on its own threads | [`Completions`] and [`threads_started_by`] |
+//! | works on local files | [`file`]: opening, closing, syncs and trims |
+//! | completes each unit in the call | [`transfer::Transfer`], which leaves only the transfer to be written |
+//! | opens a vendor's library | [`library`] |
 //! | has its own storage | [`Storage`], given by [`Engine::storage`] |
-//! | must load a library to be tried | `loads_library` in its entry, and `apart.rs` |
-//! | acts on names | `NameEngine` in `names.rs`, which leaves only the action on a name |
+//! | must load a library to be tried | `loads_library` in its entry, and [`in_child_process()`] |
+//! | has a server or a library that completes units later | `engine-servers/src/completed_later.rs` |
+//! | acts on names | `NameEngine` in `engine-calls/src/names/mod.rs`, which leaves only the action on a name |
 //! | acts on names or extents, or works without I/O | [`UnitKind`], which decides how its units are prepared and counted |
 //!
 //! [`UnitKind`]: iolite_options::engines::UnitKind
 
-mod any;
-mod apart;
-mod ceph;
-mod completions;
+mod boxed;
 mod config;
-mod cpuio;
-mod dircreate;
-mod dirdelete;
-mod driven;
-mod e4defrag;
 mod error;
-mod exec;
-mod external;
-mod falloc;
-mod file;
-mod filecreate;
-mod filedelete;
-mod filestat;
-mod ftruncate;
-mod gfapi;
-mod http;
-mod io_uring;
-mod libaio;
-mod libhdfs;
-mod libiscsi;
-mod library;
-mod mmap;
-mod mtd;
-mod names;
-mod nbd;
-mod net;
-mod nfs;
-mod null;
-mod page_fault;
-mod pipe;
-mod pmem;
-mod posixaio;
-mod psync;
-mod pvsync;
-mod pvsync2;
-mod rados;
-mod rbd;
-mod rdma;
-mod registry;
-mod scsi;
-mod sg;
-mod silence;
-mod splice;
-mod stopping;
+pub mod file;
+mod in_child_process;
+pub mod library;
+mod stop_request;
 mod storage;
-mod sync;
-mod threads;
-mod tickets;
-mod transfer;
-mod vsync;
+pub mod transfer;
 
-pub use self::any::AnyEngine;
-pub use self::apart::{apart, apart_telling};
-pub use self::completions::{Completer, Completions};
+pub use self::boxed::BoxedEngine;
 pub use self::config::{AccessPattern, EngineConfig};
-pub use self::cpuio::CpuioEngine;
-pub use self::e4defrag::E4defragEngine;
-pub use self::error::EngineError;
-pub use self::exec::ExecEngine;
-pub use self::external::describe_external;
-pub use self::falloc::FallocEngine;
-pub use self::ftruncate::FtruncateEngine;
-pub use self::gfapi::{GfapiAsyncEngine, GfapiEngine};
-pub use self::http::HttpEngine;
-pub use self::io_uring::{BsgEngine, IoUringCmdEngine, IoUringEngine};
-pub use self::libaio::LibaioEngine;
-pub use self::libhdfs::LibhdfsEngine;
-pub use self::libiscsi::LibiscsiEngine;
-pub use self::mmap::MmapEngine;
-pub use self::mtd::MtdEngine;
-pub use self::nbd::NbdEngine;
-pub use self::net::{NetEngine, NetspliceEngine};
-pub use self::nfs::NfsEngine;
-pub use self::null::NullEngine;
-pub use self::page_fault::PageFaultEngine;
-pub use self::pmem::{DevDaxEngine, LibpmemEngine};
-pub use self::posixaio::PosixAioEngine;
-pub use self::psync::PsyncEngine;
-pub use self::pvsync::PvsyncEngine;
-pub use self::pvsync2::Pvsync2Engine;
-pub use self::rados::RadosEngine;
-pub use self::rbd::RbdEngine;
-pub use self::rdma::RdmaEngine;
-pub use self::registry::{Visitor, build, probe, stack_of, storage_of};
-pub use self::sg::SgEngine;
-pub use self::splice::SpliceEngine;
-pub use self::stopping::stop_when;
-pub use self::storage::{LocalStorage, Room, Storage, Stored, open_as_allowed, sync_file};
-pub use self::sync::SyncEngine;
-pub use self::threads::threads_started_by;
-pub use self::tickets::has_lent_memory;
-pub use self::vsync::VsyncEngine;
+pub use self::error::{EngineError, FIXED_BUFFERS, memory_lock_limit, proc_number};
+pub use self::in_child_process::{in_child_process, in_child_process_with_progress};
+pub use self::stop_request::{LAST_WAIT, UNLIMITED, is_asked_to_stop, stop_when};
+pub use self::storage::{LocalStorage, Room, Storage, StorageOf, Stored, open_as_allowed, sync_file};
 pub use iolite_types::FileKind;
 
 use iolite_types::Operation;
@@ -382,7 +302,7 @@ pub trait Engine {
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno>;
 
-    /// The system's numbers of the threads that a library has started for this engine ([`threads_started_by`]). Their
+    /// The system's numbers of the threads that a library has started for this engine (`threads_started_by` in `engine-servers`). Their
     /// CPU time counts as the job's. Called once, before the first `queue`, and only if the worker shares its process
     /// with others: otherwise the complete process counts.
     fn threads(&self) -> Vec<i32> {

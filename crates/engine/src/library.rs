@@ -7,14 +7,15 @@ use libc::c_void;
 use libloading::os::unix::{Library as Loaded, RTLD_LOCAL, RTLD_NOW};
 
 /// An opaque pointer of a library: a cluster, a pool, a completion, an image.
-pub(crate) type Handle = *mut c_void;
+pub type Handle = *mut c_void;
 
 /// Declares the functions of a library, and how they are found in it.
+#[macro_export]
 macro_rules! functions {
     ($(#[$meta:meta])* $library:ident { $($name:ident = $symbol:literal: fn($($argument:ty),*) $(-> $result:ty)?;)+ }) => {
         $(#[$meta])*
-        pub(crate) struct $library {
-            $(pub(crate) $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)+
+        pub struct $library {
+            $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)+
         }
 
         impl $library {
@@ -36,13 +37,13 @@ macro_rules! functions {
     };
 }
 
-pub(crate) use functions;
+pub use crate::functions;
 
 /// Opens a library that stays loaded, and finds its functions.
 ///
 /// # Safety
 /// Loading the library does no harm, and it fulfils the demands of `find`.
-pub(crate) unsafe fn open<T>(
+pub unsafe fn open<T>(
     file: &str,
     find: impl FnOnce(&Loaded) -> Result<T, libloading::Error>,
 ) -> Result<T, String> {

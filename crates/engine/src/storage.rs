@@ -173,12 +173,13 @@ pub fn sync_file(descriptor: RawFd) -> io::Result<()> {
 }
 
 /// The storage of an engine that is created only for its storage.
-pub(crate) struct StorageOf<E> {
+pub struct StorageOf<E> {
     engine: E,
 }
 
 impl<E: Engine> StorageOf<E> {
-    pub(crate) fn new(engine: E) -> Self {
+    /// The storage of this engine.
+    pub fn new(engine: E) -> Self {
         StorageOf { engine }
     }
 

@@ -13,7 +13,7 @@ use std::os::fd::RawFd;
 /// On a pipe the interruption is passed on instead: there the call may wait forever, and the worker must be able to
 /// end.
 #[inline(always)]
-pub(crate) fn retry(files: &Files, file: u32, mut call: impl FnMut(RawFd) -> isize) -> Outcome {
+pub fn retry(files: &Files, file: u32, mut call: impl FnMut(RawFd) -> isize) -> Outcome {
     let descriptor = files.raw(file);
     loop {
         let result = call(descriptor);
@@ -28,8 +28,11 @@ pub(crate) fn retry(files: &Files, file: u32, mut call: impl FnMut(RawFd) -> isi
 }
 
 /// An engine whose units are done when `queue` returns. Such engines differ only in how they move bytes.
-pub(crate) trait Transfer {
+pub trait Transfer {
+    /// The open files.
     fn files(&self) -> &Files;
+
+    /// The open files, to be changed.
     fn files_mut(&mut self) -> &mut Files;
 
     /// The mode for opening a file, given the job's mode.
@@ -77,6 +80,7 @@ pub(crate) trait Transfer {
 }
 
 /// The part of [`Transfer`] for engines with their files in `self.files`.
+#[macro_export]
 macro_rules! has_files {
     () => {
         fn files(&self) -> &$crate::file::Files {
@@ -88,10 +92,11 @@ macro_rules! has_files {
         }
     };
 }
-pub(crate) use has_files;
+pub use crate::has_files;
 
 /// The part of [`Engine`](crate::Engine) for engines whose units are complete when `queue` returns: nothing is left to
 /// commit or to reap.
+#[macro_export]
 macro_rules! done_in_the_call {
     () => {
         #[inline(always)]
@@ -111,9 +116,10 @@ macro_rules! done_in_the_call {
         }
     };
 }
-pub(crate) use done_in_the_call;
+pub use crate::done_in_the_call;
 
 /// The part of [`Engine`](crate::Engine) for engines for which the files of a job are only names.
+#[macro_export]
 macro_rules! has_no_files {
     () => {
         fn open(
@@ -134,7 +140,7 @@ macro_rules! has_no_files {
         }
     };
 }
-pub(crate) use has_no_files;
+pub use crate::has_no_files;
 
 impl<T: Transfer> crate::Engine for T {
     const SYNCHRONOUS: bool = true;

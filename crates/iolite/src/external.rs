@@ -3,7 +3,7 @@
 //! Reading them means running the engine's code. So this is done only for jobs from users who may run their own code
 //! here: jobs of the command line and of local job files. In a plan for other jobs, such engines are refused.
 
-use iolite_engine::apart;
+use iolite_engine::in_child_process;
 use iolite_options::JobOptions;
 use iolite_options::engines::{ExternalOptions, Facets};
 use iolite_plan::Problem;
@@ -22,7 +22,7 @@ pub fn describe(jobs: &mut [JobOptions]) -> Result<(), Vec<Problem>> {
         let Some(own) = job.engine.of_mut::<ExternalOptions>() else { continue };
         let library = own.library.clone();
         let ask = || {
-            let asked = apart("external", || iolite_engine::describe_external(&library));
+            let asked = in_child_process("external", || iolite_engines::describe_external(&library));
             asked.map_err(|error| error.to_string())
         };
         match known.entry(library.clone()).or_insert_with(ask) {

@@ -1,7 +1,8 @@
 //! `opendir` with an engine that has its own storage: the names are listed before planning, because listing needs a
 //! connection.
 
-use iolite_engine::{apart_telling, storage_of};
+use iolite_engine::in_child_process_with_progress;
+use iolite_engines::storage_of;
 use iolite_options::JobOptions;
 use iolite_options::engines::Data;
 use iolite_plan::Problem;
@@ -39,7 +40,7 @@ pub fn look_up(jobs: &mut [JobOptions]) -> Result<(), Vec<Problem>> {
 
 fn list(job: &JobOptions, directory: &str) -> Result<Vec<String>, String> {
     let config = iolite_plan::resolve::storage_config(job);
-    let listed = apart_telling(&job.ioengine, job.engine.patience_us(), |progress| {
+    let listed = in_child_process_with_progress(&job.ioengine, job.engine.patience_us(), |progress| {
         let names = storage_of(&job.ioengine, &config)?.list(Path::new(directory), progress);
         Ok(names.map_err(|error| iolite_types::describe_error(&error)))
     });

@@ -18,6 +18,7 @@ pub mod integrity;
 pub mod memory;
 pub mod message;
 pub mod nvme;
+pub mod pipe;
 pub mod poll;
 pub mod process;
 pub mod processors;

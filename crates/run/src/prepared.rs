@@ -126,7 +126,7 @@ fn probe(plan: &Plan) -> Vec<Problem> {
     plan.jobs
         .iter()
         .filter_map(|job| {
-            let error = iolite_engine::probe(job.engine.name, &job.probe_config()).err()?;
+            let error = iolite_engines::probe(job.engine.name, &job.probe_config()).err()?;
             Some(job.problem("ioengine", error.to_string()))
         })
         .collect()

@@ -63,7 +63,7 @@ pub fn create(
         }
         Data::OwnStorage => {
             let (engine, config) = &rules.engine;
-            let storage = iolite_engine::storage_of(engine, config);
+            let storage = iolite_engines::storage_of(engine, config);
             let mut storage = storage.map_err(|error| {
                 explained(&io::Error::from_raw_os_error(error.errno()), error.to_string())
             })?;

@@ -36,7 +36,8 @@ use io_loop::{
     BlockLives, ErrorPolicy, Extras, Failure, IntendedStarts, IoLoop, NO_DATA, Parts, PassEnd, Ranges,
 };
 use iolite_content::Content;
-use iolite_engine::{BufferLayout, Engine, EngineConfig, Errno, Requests, Visitor, has_lent_memory};
+use iolite_engine::{BufferLayout, Engine, EngineConfig, Errno, Requests};
+use iolite_engines::{Visitor, has_lent_memory};
 use iolite_logs::Recorder;
 use iolite_os::clock::Clock;
 use iolite_os::message::Message;
@@ -174,7 +175,7 @@ impl Worker<'_> {
         if self.resolved.offload {
             return self.offload(config, logs);
         }
-        iolite_engine::build(&self.resolved.engine_name, config, WithEngine(self, logs))
+        iolite_engines::build(&self.resolved.engine_name, config, WithEngine(self, logs))
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?
     }
 

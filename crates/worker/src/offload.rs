@@ -7,9 +7,11 @@
 
 use super::usage::{self, SharedUsage};
 use iolite_engine::{
-    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome,
-    PsyncEngine, Queued, Requests, Storage, Unit, Visitor, stack_of, storage_of,
+    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
+    Requests, Storage, Unit,
 };
+use iolite_engine_local::PsyncEngine;
+use iolite_engines::{Visitor, stack_of, storage_of};
 use iolite_os::clock::Clock;
 use iolite_os::process;
 use iolite_os::shared::Control;
@@ -421,7 +423,7 @@ impl Work {
     fn run(self, name: &str, config: &EngineConfig) {
         self.id.store(process::thread_id(), Relaxed);
         let (number, answer, id) = (self.number, self.answer.clone(), self.id.clone());
-        let worked = catch_unwind(AssertUnwindSafe(|| iolite_engine::build(name, config, self)));
+        let worked = catch_unwind(AssertUnwindSafe(|| iolite_engines::build(name, config, self)));
         id.store(0, Relaxed);
         // Sending the answer fails only if the pool is gone.
         let _ = match worked {

@@ -114,7 +114,7 @@ impl Work for Shared {
     }
 
     fn stack(&self, worker: u32) -> usize {
-        iolite_engine::stack_of(self.plan.job_of(&self.plan.workers[worker as usize]).engine.name)
+        iolite_engines::stack_of(self.plan.job_of(&self.plan.workers[worker as usize]).engine.name)
     }
 
     fn killed(&self, worker: u32, used: Usage) {

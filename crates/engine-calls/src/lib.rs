@@ -1,0 +1,32 @@
+//! The engines that act on names and extents of local files, or work without I/O.
+//!
+//! Those that act on a name (`filecreate`, `dirstat`, …) leave everything but the action to `NameEngine`, which calls
+//! it, or to `RingNameEngine`, which gives it to a ring.
+
+mod cpuio;
+mod dircreate;
+mod dirdelete;
+mod e4defrag;
+mod exec;
+mod falloc;
+mod filecreate;
+mod filedelete;
+mod filestat;
+mod ftruncate;
+mod names;
+mod page_fault;
+mod splice;
+
+pub use self::cpuio::CpuioEngine;
+pub use self::dircreate::DirCreate;
+pub use self::dirdelete::DirDelete;
+pub use self::e4defrag::E4defragEngine;
+pub use self::exec::ExecEngine;
+pub use self::falloc::FallocEngine;
+pub use self::filecreate::FileCreate;
+pub use self::filedelete::FileDelete;
+pub use self::filestat::Stat;
+pub use self::ftruncate::FtruncateEngine;
+pub use self::names::{NameEngine, RingAct, RingNameEngine};
+pub use self::page_fault::PageFaultEngine;
+pub use self::splice::SpliceEngine;

@@ -1,0 +1,251 @@
+//! `nfs`: files on a server of NFS version 3.
+//!
+//! A read is READ, a write WRITE and a sync COMMIT. The job's depth limits how many requests are in flight, all on
+//! one connection. There are no threads: the worker drives the connection when it queues and when it reaps.
+//!
+//! As for any client, the server answers a write when it has the data in its memory, unless the job sets `sync=`. If
+//! a job syncs or verifies its data, the engine keeps a copy until the server has the data on stable storage, and
+//! sends it again if the server restarts before that (`iolite_nfs` describes how).
+
+mod storage;
+
+use crate::completed_later::driven_by_worker::DrivenByWorker;
+use iolite_engine::is_asked_to_stop;
+use iolite_engine::{
+    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
+    Storage, Unit,
+};
+use iolite_engine::{LAST_WAIT, UNLIMITED};
+use iolite_nfs::{Address, Done, Handle, Limits, NfsError, Session, Stability};
+use iolite_options::engines::NfsOptions;
+use iolite_os::explained;
+use iolite_types::Operation;
+use std::io;
+use std::os::fd::RawFd;
+use std::path::Path;
+use std::time::Duration;
+
+/// The engine.
+pub struct NfsEngine {
+    session: Session,
+    files: Vec<Option<File>>,
+    /// Why units have failed, indexed by unit.
+    words: Vec<Option<Box<str>>>,
+    idle: Vec<String>,
+}
+
+/// An open file.
+struct File {
+    handle: Handle,
+    stability: Stability,
+}
+
+impl NfsEngine {
+    /// Makes an engine and connects to the server.
+    ///
+    /// # Errors
+    /// The URL is wrong, or the server cannot be reached or refuses access.
+    pub fn new(config: &EngineConfig, options: &NfsOptions) -> Result<Self, EngineError> {
+        let url = options.nfs_url.reveal();
+        let refused = |errno, why: String| EngineError::Remote { engine: "nfs", errno, why };
+        if url.is_empty() {
+            let why = "nfs_url= is missing, the server and its export, as in nfs_url=nfs://SERVER/EXPORT";
+            return Err(refused(libc::EINVAL, why.to_owned()));
+        }
+        let address = Address::parse(url).map_err(|error| {
+            refused(libc::EINVAL, format!("nfs_url={}: {error}", options.nfs_url.shown()))
+        })?;
+        let patience = match options.nfs_timeout {
+            0 => UNLIMITED,
+            limit => Duration::from_micros(limit),
+        };
+        let limits = Limits { patience, keep: config.keeps_writes.then_some(options.nfs_uncommitted) };
+        let idle = address.idle.clone();
+        let session = Session::connect(address, limits, Some((is_asked_to_stop, LAST_WAIT)))
+            .map_err(|error| refused(error.errno(), error.to_string()))?;
+        let files = (0..config.files).map(|_| None).collect();
+        Ok(NfsEngine { session, files, words: vec![None; config.depth], idle })
+    }
+
+    fn outcome(&mut self, Done { unit, result }: Done) -> Completion {
+        let outcome = match result {
+            Ok(bytes) => Ok(bytes),
+            Err(error) => {
+                let unit = unit as usize;
+                if self.words.len() <= unit {
+                    self.words.resize(unit + 1, None);
+                }
+                self.words[unit] = Some(error.to_string().into());
+                Err(Errno(error.errno()))
+            }
+        };
+        Completion { unit, outcome }
+    }
+
+    /// # Safety
+    /// As [`Engine::queue`].
+    unsafe fn begin(&mut self, unit: &Unit) -> Result<bool, Outcome> {
+        let file =
+            self.files.get(unit.file as usize).and_then(Option::as_ref).ok_or(Err(Errno(libc::EBADF)))?;
+        let (handle, length) = (file.handle, unit.length as usize);
+        Ok(match unit.operation {
+            // SAFETY: the caller promises that the buffer is valid until the unit is complete or the engine is
+            // dropped.
+            Operation::Read => unsafe {
+                self.session.read(unit.index, handle, unit.offset, unit.buffer, length)
+            },
+            // No write is accepted while the copies of uncommitted data have reached their limit.
+            Operation::Write if self.session.is_full() => false,
+            Operation::Write => {
+                let stability = file.stability;
+                // SAFETY: as above.
+                unsafe { self.session.write(unit.index, handle, unit.offset, unit.buffer, length, stability) }
+            }
+            Operation::Sync | Operation::DataSync | Operation::SyncFileRange => {
+                self.session.commit(unit.index, handle)
+            }
+            Operation::Trim => return Err(Err(Errno(libc::EOPNOTSUPP))),
+            Operation::Work => return Err(Err(Errno(libc::ENOSYS))),
+        })
+    }
+}
+
+/// The system's error for an error of NFS, with its message.
+fn system(error: NfsError) -> io::Error {
+    explained(&io::Error::from_raw_os_error(error.errno()), error.to_string())
+}
+
+/// The name of a file on the server.
+fn server_name(path: &Path) -> io::Result<&str> {
+    path.to_str().ok_or_else(|| {
+        let words = format!("{}: names on servers are UTF-8", path.display());
+        io::Error::new(io::ErrorKind::InvalidInput, words)
+    })
+}
+
+impl DrivenByWorker for Session {
+    fn outstanding(&self) -> usize {
+        self.in_flight() + Session::count_done(self)
+    }
+
+    fn count_done(&mut self) -> usize {
+        Session::count_done(self)
+    }
+
+    fn drive(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        Session::drive(self, timeout)
+    }
+}
+
+impl Engine for NfsEngine {
+    const SYNCHRONOUS: bool = false;
+
+    fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
+        let name = server_name(&spec.path)?;
+        let opened = if mode.create { self.session.create(name) } else { self.session.open(name) };
+        let (handle, _) = opened.map_err(system)?;
+        let stability = match (mode.sync, mode.dsync) {
+            (true, _) => Stability::File,
+            (false, true) => Stability::Data,
+            _ => Stability::Unstable,
+        };
+        let index = index as usize;
+        if self.files.len() <= index {
+            self.files.resize_with(index + 1, || None);
+        }
+        self.files[index] = Some(File { handle, stability });
+        Ok(())
+    }
+
+    fn close(&mut self, index: u32) -> io::Result<()> {
+        match self.files.get_mut(index as usize).and_then(Option::take) {
+            Some(file) => self.session.close(file.handle).map_err(system),
+            None => Ok(()),
+        }
+    }
+
+    fn descriptor(&self, _: u32) -> Option<RawFd> {
+        None
+    }
+
+    fn prepare(&mut self, _: &BufferLayout) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    fn announcements(&self) -> Vec<String> {
+        let line = |word| format!("nfs: nfs_url: {word}= has no effect");
+        self.idle.iter().map(line).collect()
+    }
+
+    unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        loop {
+            // SAFETY: the caller upholds the same contract.
+            match unsafe { self.begin(unit) } {
+                Ok(true) => return Queued::Queued,
+                Ok(false) if self.session.in_flight() > 0 || self.session.count_done() > 0 => {
+                    return Queued::Busy;
+                }
+                // No unit of the job is in flight, but the session waits for a commit or for a connection. Drive it
+                // meanwhile.
+                Ok(false) => {
+                    if self.session.drive(None).is_err() {
+                        return Queued::Busy;
+                    }
+                }
+                Err(outcome) => return Queued::Completed(outcome),
+            }
+        }
+    }
+
+    fn commit(&mut self) -> Result<usize, Errno> {
+        self.session.flush();
+        Ok(0)
+    }
+
+    fn reap(
+        &mut self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        self.session.drive_until(min, max, timeout);
+        for _ in 0..max {
+            let Some(over) = self.session.next_done() else { break };
+            let completion = self.outcome(over);
+            done.push(completion);
+        }
+        Ok(())
+    }
+
+    fn explain(&self, unit: u32) -> Option<String> {
+        self.words.get(unit as usize)?.as_deref().map(str::to_owned)
+    }
+
+    fn remarks(&mut self) -> Vec<String> {
+        let counts = self.session.counts();
+        let mut lines = Vec::new();
+        if counts.reconnected > 0 {
+            lines.push(format!("nfs: the connection was lost and made again: {}", counts.reconnected));
+        }
+        if counts.rewritten > 0 {
+            lines.push(format!(
+                "nfs: the server has started anew: {} writes ({} bytes) that it did not have on stable storage were sent \
+                 again",
+                counts.rewritten, counts.rewritten_bytes
+            ));
+        }
+        if counts.busy > 0 {
+            lines.push(format!("nfs: requests that the server was too busy for at first: {}", counts.busy));
+        }
+        lines
+    }
+
+    fn stop_repeating(&mut self) {
+        self.session.hurry(LAST_WAIT);
+    }
+
+    fn storage(&mut self) -> Option<&mut dyn Storage> {
+        Some(self)
+    }
+}

@@ -1,0 +1,260 @@
+//! Turns the name of an engine into the engine: the only place that does. The catalogue ([`iolite_options::engines`])
+//! describes the engines.
+
+use iolite_engine::{
+    BoxedEngine, Engine, EngineConfig, EngineError, Storage, StorageOf, in_child_process_with_progress,
+};
+use iolite_engine_calls::{
+    CpuioEngine, DirCreate, DirDelete, E4defragEngine, ExecEngine, FallocEngine, FileCreate, FileDelete,
+    FtruncateEngine, NameEngine, PageFaultEngine, RingAct, RingNameEngine, SpliceEngine, Stat,
+};
+use iolite_engine_devices::{BsgEngine, DevDaxEngine, IoUringCmdEngine, LibpmemEngine, MtdEngine, SgEngine};
+use iolite_engine_local::{
+    IoUringEngine, LibaioEngine, MmapEngine, NullEngine, PosixAioEngine, PsyncEngine, Pvsync2Engine,
+    PvsyncEngine, SyncEngine, VsyncEngine,
+};
+use iolite_engine_servers::{
+    GfapiAsyncEngine, GfapiEngine, HttpEngine, LibhdfsEngine, LibiscsiEngine, NbdEngine, NetEngine,
+    NetspliceEngine, NfsEngine, OpenedExternal, RadosEngine, RbdEngine, RdmaEngine, open_external,
+};
+use iolite_options::engines::{
+    CommandType, CpuioOptions, E4defragOptions, ExecOptions, GfapiOptions, HdfsOptions, HttpOptions,
+    IoUringCmdOptions, IoUringOptions, IscsiOptions, LibaioOptions, MmapOptions, MtdOptions, NbdOptions,
+    NetOptions, NfsOptions, OwnOptions, Pvsync2Options, RadosOptions, RbdOptions, RdmaOptions, SgOptions,
+    chosen, engine,
+};
+
+/// An operation on an engine whose type is known only at run time.
+pub trait Visitor {
+    /// Its result.
+    type Out;
+    /// Runs it.
+    fn visit<E: Engine + 'static>(self, engine: E) -> Self::Out;
+}
+
+macro_rules! engines {
+    (
+        $(hot $hot_name:literal => $hot:ident $(told $hot_options:ident)?,)+
+        $(shared $name:literal => $type:ident $(told $options:ident)?,)+
+        $(acts $act_name:literal => $act:expr,)+
+    ) => {
+        /// Creates the engine with that name and passes it to the visitor.
+        ///
+        /// # Errors
+        /// The system refuses it. The error names the remedy.
+        pub fn build<V: Visitor>(name: &str, config: &EngineConfig, visitor: V) -> Result<V::Out, EngineError> {
+            match name {
+                $($hot_name => {
+                    let new = |config: &EngineConfig| $hot::new(config $(, own::<$hot_options>(config))?);
+                    hot(new, config, visitor)
+                })+
+                "io_uring_cmd" if own::<IoUringCmdOptions>(config).cmd_type == CommandType::Bsg => {
+                    shared(|config| BsgEngine::new(config, own(config)), config, visitor)
+                }
+                $($name => {
+                    let new = |config: &EngineConfig| $type::new(config $(, own::<$options>(config))?);
+                    shared(new, config, visitor)
+                })+
+                $($act_name => acts($act, name, config, visitor),)+
+                "external" => match open_external(config, own(config))? {
+                    OpenedExternal::Synchronous(engine) => erased(BoxedEngine::<true>::new(engine), visitor),
+                    OpenedExternal::Queueing(engine) => erased(BoxedEngine::<false>::new(engine), visitor),
+                },
+                _ => Err(EngineError::Unknown(name.to_owned())),
+            }
+        }
+
+        /// The names of all engines that are built in.
+        #[cfg(test)]
+        const NAMES: &[&str] = &[$($hot_name,)+ $($name,)+ $($act_name),+];
+    };
+}
+
+/// Makes an engine and passes it to the visitor with its own type, so that the visitor's code is compiled for it.
+///
+/// It is not inlined: otherwise `build` would reserve the stack frames of all engines at once, in each of a thousand
+/// threads.
+#[inline(never)]
+fn hot<E: Engine + 'static, V: Visitor>(
+    new: impl FnOnce(&EngineConfig) -> Result<E, EngineError>,
+    config: &EngineConfig,
+    visitor: V,
+) -> Result<V::Out, EngineError> {
+    Ok(visitor.visit(new(config)?))
+}
+
+/// Creates an engine and passes it to the visitor behind a pointer, so that the visitor is compiled once for all of
+/// these engines.
+fn shared<E: Engine + 'static, V: Visitor>(
+    new: impl FnOnce(&EngineConfig) -> Result<E, EngineError>,
+    config: &EngineConfig,
+    visitor: V,
+) -> Result<V::Out, EngineError> {
+    let engine = new(config)?;
+    if E::SYNCHRONOUS {
+        erased(BoxedEngine::<true>::new(engine), visitor)
+    } else {
+        erased(BoxedEngine::<false>::new(engine), visitor)
+    }
+}
+
+/// Passes the visitor an engine that performs this action on names: in the call, or through a ring, as its options say.
+fn acts<A: RingAct + 'static, V: Visitor>(
+    act: impl FnOnce(&EngineConfig) -> A,
+    name: &str,
+    config: &EngineConfig,
+    visitor: V,
+) -> Result<V::Out, EngineError> {
+    if chosen(name, &config.options).is_some_and(|engine| !engine.facets.is_synchronous()) {
+        let engine = RingNameEngine::with(act(config), config)?;
+        return erased(BoxedEngine::<false>::new(engine), visitor);
+    }
+    erased(BoxedEngine::<true>::new(NameEngine::with(act(config), config)), visitor)
+}
+
+#[inline(never)]
+fn erased<const SYNCHRONOUS: bool, V: Visitor>(
+    engine: BoxedEngine<SYNCHRONOUS>,
+    visitor: V,
+) -> Result<V::Out, EngineError> {
+    Ok(visitor.visit(engine))
+}
+
+// Hot engines put many I/Os in one system call, or make no call; psync is hot as the default. docs/performance.md
+// measures these.
+engines! {
+    hot "null" => NullEngine,
+    hot "psync" => PsyncEngine,
+    hot "libaio" => LibaioEngine told LibaioOptions,
+    hot "io_uring" => IoUringEngine told IoUringOptions,
+    shared "io_uring_cmd" => IoUringCmdEngine told IoUringCmdOptions,
+    shared "sync" => SyncEngine,
+    shared "vsync" => VsyncEngine,
+    shared "pvsync" => PvsyncEngine,
+    shared "pvsync2" => Pvsync2Engine told Pvsync2Options,
+    shared "mmap" => MmapEngine told MmapOptions,
+    shared "posixaio" => PosixAioEngine,
+    shared "libpmem" => LibpmemEngine,
+    shared "dev-dax" => DevDaxEngine,
+    shared "mtd" => MtdEngine told MtdOptions,
+    shared "sg" => SgEngine told SgOptions,
+    shared "splice" => SpliceEngine,
+    shared "falloc" => FallocEngine,
+    shared "ftruncate" => FtruncateEngine,
+    shared "e4defrag" => E4defragEngine told E4defragOptions,
+    shared "net" => NetEngine told NetOptions,
+    shared "netsplice" => NetspliceEngine told NetOptions,
+    shared "page_fault" => PageFaultEngine,
+    shared "nfs" => NfsEngine told NfsOptions,
+    shared "nbd" => NbdEngine told NbdOptions,
+    shared "gfapi" => GfapiEngine told GfapiOptions,
+    shared "gfapi_async" => GfapiAsyncEngine told GfapiOptions,
+    shared "libhdfs" => LibhdfsEngine told HdfsOptions,
+    shared "libiscsi" => LibiscsiEngine told IscsiOptions,
+    shared "http" => HttpEngine told HttpOptions,
+    shared "rados" => RadosEngine told RadosOptions,
+    shared "rbd" => RbdEngine told RbdOptions,
+    shared "rdma" => RdmaEngine told RdmaOptions,
+    shared "cpuio" => CpuioEngine told CpuioOptions,
+    shared "exec" => ExecEngine told ExecOptions,
+    acts "filecreate" => |_| FileCreate,
+    acts "filestat" => |config| Stat::new(own(config)),
+    acts "filedelete" => |_| FileDelete,
+    acts "dircreate" => |_| DirCreate,
+    acts "dirstat" => |config| Stat::new(own(config)),
+    acts "dirdelete" => |_| DirDelete,
+}
+
+/// The options of an engine, as its own struct.
+///
+/// # Panics
+/// If they are those of another engine, which is a bug.
+fn own<T: OwnOptions>(config: &EngineConfig) -> &T {
+    config.options.of().expect("an engine is made with its own options")
+}
+
+/// Bytes of stack for a thread that uses this engine. Data is on the heap, and the stack holds only the frames of the
+/// loop; but libraries expect the default stack size.
+pub fn stack_of(name: &str) -> usize {
+    if engine(name).is_some_and(|entry| entry.loads_library) { 8 << 20 } else { 512 << 10 }
+}
+
+/// Whether the engine is usable with this configuration, for the controlling process: the trial is undone. Engines that
+/// load libraries are tried in a child process.
+///
+/// # Errors
+/// The system refuses it. The error names the remedy.
+pub fn probe(name: &str, config: &EngineConfig) -> Result<(), EngineError> {
+    /// Drops the engine, which releases its resources.
+    struct Discard;
+    impl Visitor for Discard {
+        type Out = ();
+        fn visit<E: Engine + 'static>(self, _engine: E) {}
+    }
+    if engine(name).is_some_and(|entry| entry.loads_library) {
+        return in_child_process_with_progress(name, config.options.patience_us(), |_| {
+            build(name, config, Discard)
+        });
+    }
+    build(name, config, Discard)
+}
+
+/// The storage of the engine with this name: files of this machine, or its own. Creates the engine, and so may load a
+/// library and start threads.
+///
+/// # Errors
+/// The engine cannot be created.
+pub fn storage_of(name: &str, config: &EngineConfig) -> Result<Box<dyn Storage>, EngineError> {
+    struct Boxed;
+    impl Visitor for Boxed {
+        type Out = Box<dyn Storage>;
+        fn visit<E: Engine + 'static>(self, engine: E) -> Box<dyn Storage> {
+            Box::new(StorageOf::new(engine))
+        }
+    }
+    build(name, config, Boxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_options::EngineOptions;
+    use iolite_options::engines::{Facets, engines};
+
+    /// Compares an engine with its entry.
+    struct Agrees(Facets);
+
+    impl Visitor for Agrees {
+        type Out = bool;
+
+        fn visit<E: Engine + 'static>(self, _engine: E) -> bool {
+            E::SYNCHRONOUS == self.0.is_synchronous()
+        }
+    }
+
+    #[test]
+    fn entries_and_implementations_agree() {
+        // The facets of an external engine come from its library.
+        for entry in engines().iter().filter(|entry| entry.name != "external") {
+            let config = EngineConfig::new((entry.own)(), 1);
+            let built = build(entry.name, &config, Agrees(entry.facets));
+            match built {
+                Ok(agrees) => assert!(agrees, "{}: who completes its units?", entry.name),
+                // Its library is not installed.
+                Err(EngineError::Library { .. }) => {}
+                // An engine that needs a server cannot be created without one.
+                Err(EngineError::Remote { .. }) => {}
+                // If the system forbids an engine, only its existence can be tested.
+                Err(error) if error.errno() == libc::EPERM || error.errno() == libc::ENOSYS => {}
+                Err(error) => panic!("{}: {error}", entry.name),
+            }
+        }
+        assert!(NAMES.iter().all(|name| engine(name).is_some()));
+    }
+
+    #[test]
+    fn unknown_engines_are_refused() {
+        let config = EngineConfig::new(EngineOptions::None, 1);
+        assert!(matches!(probe("libaoi", &config), Err(EngineError::Unknown(_))));
+    }
+}
