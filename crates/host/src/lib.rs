@@ -3,6 +3,10 @@
 //! Nothing is decided here. Code that decides (mostly the plan) asks a [`Machine`]. There are two: [`ThisMachine`]
 //! reads facts from the system on demand and remembers them, so that everything in a run is decided by the same facts;
 //! [`MadeUp`] returns values that a test has chosen.
+//!
+//! The queries are methods of [`Machine`]; their implementation is in the file of their subject. What a run tells about its
+//! machine is in `about.rs` (`EXPLAINING`), the description of a device in `device.rs` and its parts, character devices that hold
+//! data in `device_class.rs`, devices in use in `in_use.rs`.
 
 pub mod about;
 mod control_groups;

@@ -4,6 +4,9 @@
 //! thread writes the files. Other code that writes files beside a running job uses a [`Queue`] with another [`Sink`].
 //! [`reading`] reads logs: their names, lines and entries; [`HistogramLine`] parses lines of histograms, and
 //! [`inflate`] decompresses logs.
+//!
+//! The worker's side is `recorder.rs`; `queue.rs` leads to the thread that writes (`writer.rs`), whose lines are made in `line.rs` and
+//! `histogram.rs`.
 
 mod decimal;
 mod file;

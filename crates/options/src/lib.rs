@@ -1,4 +1,22 @@
 //! The option language: job files and command lines in, typed options out.
+//!
+//! # Where things are
+//!
+//! | what | file |
+//! |---|---|
+//! | the name, default and help of an option; obsolete ones | `defs/`, one item per option; `defs/past.rs` |
+//! | its field | `job/`, a group of options per file; fields that several engines share: `definition/places.rs` |
+//! | options of engines; what an engine is | `engines/`; `engines/catalogue.rs` in the words of `engines/facets.rs` |
+//! | parsing of values; their types | `values/`; `typed.rs` |
+//! | job files | `jobfile.rs`, `substitute.rs`; sections that `--section` leaves out: `assemble.rs` |
+//! | the meaning of several options together | `decided.rs`, `rules.rs`, `needs.rs` |
+//! | what differs under the name `fio` | `name.rs` |
+//! | suggestions for misspelt words | `spelling.rs` |
+//! | secrets: what stands in their place, and where they come from | `is_secret` in `definition.rs`; `engines/secret.rs`; in URLs: `engines/url.rs` |
+//! | profiles | `profiles/` |
+//! | subcommands and their words; completion | `commands.rs`; `completion/` |
+//! | arguments with `--client`; of the runs of `--repeat` | `clients.rs`; `repeat.rs` |
+//! | docs/options.md, the man page, the table of facets in docs/engines.md | `manual.rs`, `manual/facets.rs`; made by `cargo run -p iolite-options --example manual` |
 
 mod assemble;
 mod clients;

@@ -4,6 +4,21 @@
 //! [`impossible`] checks the demands of the whole plan on the machine, [`Plan::layouts`] decides sizes and regions of
 //! files, and [`Plan::resolve`] decides everything about a worker. All are functions of options and facts, and can be
 //! tested with a machine that does not exist ([`iolite_host::MadeUp`]).
+//!
+//! # Where things are
+//!
+//! | what | file |
+//! |---|---|
+//! | names of files, also by the million; sizes and regions | `files.rs`, `names.rs`; `layout.rs`, `layouts.rs` (objects that must be there: `is_there`, `fits`) |
+//! | the parts of a resolved worker | `resolve/mod.rs`, a file for each part; `resolve/peers.rs`: other workers that it depends on, the other ends of connections |
+//! | what a job does as a whole: what ends it, its report, samples, watching, estimates | `job.rs` and its parts |
+//! | a job's seed, its number on disk, the name of its state | `builder.rs` (`place`) |
+//! | jobs that are refused | of one job: `check.rs`, `amounts.rs`, `measuring.rs`; what engines cannot do: `engines.rs` (facets), own options of an engine: `obstacles` in `options/src/engines/own.rs`; devices in use, wrong kinds of files: `safety.rs`; `--readonly`: `readonly.rs`; files that a run would destroy: `own_files.rs`; unverifiable data: `verification/obstacles.rs`, `unforeseeable.rs`, `rivalries.rs` |
+//! | demands that the machine cannot meet | `room.rs` (memory), `limits.rs`, `abilities.rs` (clocks, atomic writes), `affinity.rs` |
+//! | zones | `zones.rs`: refusals and regions of whole zones; `zones/devices.rs`: devices that workers share |
+//! | several workers that write to one place, and verify | `verification/rivalries.rs`, `imprint.rs` |
+//! | replays | `replay.rs` scans a trace once; `workload.rs` (`replayed`): a trace in the terms of a workload, for verification |
+//! | control groups, rates of several machines, jobs reported together | `control_groups.rs`; `rates.rs`; `reporting.rs` |
 
 mod abilities;
 mod affinity;

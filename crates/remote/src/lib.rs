@@ -8,6 +8,25 @@
 //! Everything is set up on all machines first. Then the coordinator compares clocks and gives each machine the same
 //! moment. A silent peer counts as lost after a time limit: the coordinator names the machine, and an agent ends its
 //! workers.
+//!
+//! # Where things are
+//!
+//! | what | file |
+//! |---|---|
+//! | an agent and its runs | `agent.rs`, `agent/run.rs`; in a process of its own: `child.rs`; limits of clients: `agent/limits.rs`, `agent/strangers.rs` |
+//! | the coordinator | `coordinator.rs` (clocks, the moment of the start), `coordinator/ear.rs` (a thread per agent), `coordinator/step.rs` (barriers, common steady states), `coordinator/turns.rs` |
+//! | bytes, frames, greetings, messages | `stream.rs`, `connection.rs`; `frame.rs`; `greeting.rs`; `message.rs` |
+//! | keys and TLS | `tls.rs`, `keys.rs`, `keys/home.rs` |
+//! | agents started by ssh | `ssh.rs`, `carrier.rs`, `Agent::serve_starter` |
+//! | ranks of a launcher (`--mpi`) | `ranks.rs`, `ranks/meeting.rs` |
+//! | files that come back: logs, states | `returned.rs`; until then: `spool.rs` |
+//! | files that a run may use (`--serve-only`) | `confine.rs` |
+//!
+//! An agent has a thread per connection, which is affordable for a thousand agents; an event loop would need an asynchronous runtime
+//! in the one place that has no other use for it. Frames hold CBOR, because its parsers can be limited (depth, length) and skip unknown
+//! parts. An agent forwards the messages between its run and the coordinator unread. The run's controller opens its barriers (the
+//! first one is the start) at times that it receives. It is tied to the agent's thread: if the agent is killed, the kernel kills it,
+//! and the spawner ends its children.
 
 pub mod address;
 pub mod agent;

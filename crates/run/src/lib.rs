@@ -4,6 +4,24 @@
 //! single-threaded process. The spawner forks workers on demand and reports how they end. Workers that are threads run
 //! in one more process, which the spawner also forks. So one run can have both kinds, and a process with threads never
 //! forks. The processes share one mapping ([`shared`]) and send messages through one socket ([`message`]).
+//!
+//! # Where things are
+//!
+//! | what | file |
+//! |---|---|
+//! | checks before a run begins; sizes in storages of engines | `prepared.rs`; `storages.rs` |
+//! | processes and threads | `spawner.rs`; what its children do: `controller/children.rs` |
+//! | the order of starts; barriers between machines | `controller/waves.rs`; `controller/gate.rs` |
+//! | signals, and time limits for what hangs | `signals.rs`; `controller/stopping.rs` |
+//! | how workers end, and their errors; how the run ended | `controller/ends.rs`; the end of `Controller::run` |
+//! | programs that a job started, and what they leave behind | `orphans.rs` |
+//! | steady states; triggers and status files | `controller/steady.rs`; `controller/watch.rs` |
+//! | the results of one worker | `collect.rs` (merging them: `stats/src/merge.rs`) |
+//! | time left; idle CPUs; the clock of `gtod_cpu` | `eta.rs`; `idle.rs`; `ticker.rs` |
+//!
+//! Data in memory when a run is given up: measurements are in the shared mapping. Log entries are in the worker's memory. The
+//! threads that write them see that they must save them (`attention::SAVE`), report when they have, and count their writes, so
+//! that the controller does not kill a worker whose logs are still being written.
 
 mod cgroup;
 mod collect;

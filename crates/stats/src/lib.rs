@@ -2,6 +2,17 @@
 //!
 //! All merging is exact: the mean or a percentile of merged workers is that of all their I/Os. Workers publish their
 //! measurements to other processes in the form of [`live`]; everything else is plain values.
+//!
+//! # Where things are
+//!
+//! | what | file |
+//! |---|---|
+//! | what a worker publishes while it runs | `live.rs`; per priority: `live/priorities.rs`; the time of a direction, for its rates: `LiveClock` |
+//! | one report from those of all workers; of several machines | `merge.rs`; `hosts.rs` |
+//! | the run over time, in windows that are merged as it grows | `series.rs` |
+//! | steady states | `steady.rs` |
+//! | what the status line and pages see | `snapshot.rs`, `event.rs` |
+//! | numbers that JavaScript would round | `serial.rs`, `histogram.rs` |
 
 #[cfg(test)]
 mod arbitrary;

@@ -11,6 +11,16 @@
 //! Several workers may write to one place ([`Rivals`]). They take [`Turns`] there and record the last writer
 //! ([`Owners`]), so each of them requires only its own data. Where the last writer is not known, the write of any of
 //! them is valid.
+//!
+//! # Where things are
+//!
+//! | what | file |
+//! |---|---|
+//! | blocks on disk | the idea: `block.rs`; `block/header.rs`, `digest.rs`, `check.rs`; what is wrong with one: `inquiry.rs`, `mismatch.rs`; after a crash: `mixture.rs` |
+//! | what must be where, and the order of reading back | `rules.rs`; during the run: `verification.rs`, `read_back.rs`, `checker.rs` |
+//! | writes of several workers to one place | `turns.rs`, `owners.rs`, `others.rs` |
+//! | states | `state.rs` and its parts; what a state requires: `demands.rs` |
+//! | data that a device appends elsewhere, or compares itself | `landed` in `verification.rs`; `compared.rs` |
 
 pub mod block;
 pub mod state;

@@ -1,4 +1,26 @@
 //! One worker, from set-up to end, in a separate process or thread.
+//!
+//! A worker creates its files if it has to ([`creation`]), sets up its engine, buffers and generator, waits at its gate, and runs
+//! its passes.
+//!
+//! # Where things are
+//!
+//! | what | file |
+//! |---|---|
+//! | the loop | `io_loop.rs` (hot), `io_loop/full.rs` (what only the full loop needs), `io_loop/rare.rs`; its state: `flight.rs`, `timing.rs`, `ending.rs` |
+//! | what a failed I/O means; explanations of failed direct I/O | `io_loop/errors.rs`; `alignment.rs` |
+//! | units that act on names or extents, or only work | `io_loop/work.rs` |
+//! | units that wait for the other end of a connection | `io_loop/connected.rs` |
+//! | latency from the intended start; lifetimes of blocks; time per direction | `io_loop/intended.rs`; `blocks.rs`; `spans.rs` |
+//! | reading back what was written | `reading_back.rs`, `io_loop/verify.rs` |
+//! | rates and think time; the search for a depth | `pace.rs`; `target.rs` |
+//! | periodic syncs: when; of which files | `syncs.rs`; `files/syncing.rs` |
+//! | jobs in step (`flow`), ramps in bytes | `flow.rs`, `ramp.rs` |
+//! | replays; zoned jobs, with write pointers that workers share | `replay.rs`, `io_loop/script.rs`; `zones.rs` |
+//! | threads that submit (`io_submit_mode=offload`) | `offload.rs` |
+//! | CPUs, memory nodes, priorities, control groups | `placement.rs`; of single I/Os: `priority.rs`; I/O schedulers: `scheduler.rs` |
+//! | the `cpu` line | `usage.rs` |
+//! | `write_iolog` | `record.rs` |
 
 mod alignment;
 mod command;

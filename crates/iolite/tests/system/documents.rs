@@ -1,7 +1,7 @@
-//! Rules for the source tree: ARCHITECTURE.md names existing files, lower crates do not depend on upper ones, and one
-//! helper removes error numbers from the system's words.
+//! Rules for the source tree: ARCHITECTURE.md and the crates' own documentation name existing files, the picture of the
+//! crates is true, and one helper removes error numbers from the system's words.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// All files and folders below a directory, relative to `base`.
@@ -25,30 +25,94 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
+/// The crates of the product by name, each with the crates that it depends on.
+fn crates() -> BTreeMap<String, BTreeSet<String>> {
+    let entries = std::fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .map(|path| {
+            let text = std::fs::read_to_string(path.join("Cargo.toml")).unwrap();
+            let dependencies = text.split("[dev-dependencies]").next().unwrap();
+            let used = dependencies.lines().filter_map(|line| {
+                line.strip_prefix("iolite-").and_then(|rest| rest.strip_suffix(".workspace = true"))
+            });
+            (path.file_name().unwrap().to_str().unwrap().to_owned(), used.map(str::to_owned).collect())
+        })
+        .collect()
+}
+
 #[test]
 fn every_file_that_the_architecture_names_is_there() {
-    let crates = root().join("crates");
+    let crates_directory = root().join("crates");
     let mut places_found = BTreeSet::new();
-    places(&crates, &crates, &mut places_found);
-    places(&root().join("bench"), &root(), &mut places_found);
-    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
-    let names: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.starts_with("    "))
-        .flat_map(quoted)
-        .filter(|name| !name.contains(' ') && (name.ends_with(".rs") || name.contains("/src/")))
-        .collect();
-    assert!(names.len() > 100, "only {} names were found", names.len());
-    let is_there = |name: &str| {
+    places(&crates_directory, &crates_directory, &mut places_found);
+    let is_there = |name: &str, below: &str| {
         let name = name.trim_start_matches("crates/");
         // The name may stand for several files: `defs/*.rs`, `engine/src/NAME.rs`.
         let name = Path::new(name);
         let stands_for_some = name.file_stem().is_some_and(|stem| stem == "*" || stem == "NAME");
         let name = if stands_for_some { name.parent().unwrap() } else { name };
-        places_found.iter().any(|place| place.ends_with(name))
+        places_found.iter().any(|place| place.starts_with(below) && place.ends_with(name))
+            || (name.to_str().is_some_and(|name| name.contains("/src/"))
+                && places_found.iter().any(|place| place.ends_with(name)))
     };
-    let missing: Vec<&&str> = names.iter().filter(|name| !is_there(name)).collect();
-    assert!(missing.is_empty(), "ARCHITECTURE.md names files that do not exist: {missing:?}");
+    let mut missing = Vec::new();
+    let mut count = 0;
+    let mut check = |text: &str, below: &str, place: &Path| {
+        let names = quoted(text)
+            .filter(|name| !name.contains(' ') && (name.ends_with(".rs") || name.contains("/src/")));
+        for name in names {
+            count += 1;
+            if !is_there(name, below) {
+                missing.push(format!("{}: {name}", place.display()));
+            }
+        }
+    };
+    for line in std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap().lines() {
+        if !line.starts_with("    ") {
+            check(line, "", Path::new("ARCHITECTURE.md"));
+        }
+    }
+    for name in crates().keys() {
+        for file in ["lib.rs", "main.rs"] {
+            let path = crates_directory.join(name).join("src").join(file);
+            let Ok(text) = std::fs::read_to_string(&path) else { continue };
+            for line in text.lines().take_while(|line| line.starts_with("//!")) {
+                check(line, name, &path);
+            }
+        }
+    }
+    assert!(count > 150, "only {count} names were found");
+    assert!(missing.is_empty(), "these files do not exist: {missing:#?}");
+}
+
+/// The picture has a line for each floor: indented names, then two or more blanks and an explanation.
+#[test]
+fn the_picture_of_the_crates_is_true() {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let (_, picture) = text.split_once("A crate depends only on crates in lines below its own").unwrap();
+    let (_, picture) = picture.split_once("\n\n").unwrap();
+    let floors: Vec<Vec<&str>> = picture
+        .lines()
+        .take_while(|line| line.starts_with("    "))
+        .map(|line| {
+            let names = line.trim_start();
+            let end = names.find("    ").unwrap_or(names.len());
+            names[..end].split_whitespace().collect()
+        })
+        .collect();
+    let floor_of = |name: &str| floors.iter().position(|floor| floor.contains(&name));
+    let drawn: Vec<&str> = floors.iter().flatten().copied().collect();
+    let crates = crates();
+    for (name, used) in crates.iter().filter(|(name, _)| *name != "fuzz") {
+        let floor = floor_of(name).unwrap_or_else(|| panic!("{name} is not in the picture"));
+        for used in used {
+            assert!(floor_of(used).is_some_and(|below| below > floor), "{name} depends on {used}: not below it");
+        }
+    }
+    for name in &drawn {
+        assert!(crates.contains_key(*name), "{name} is in the picture, and is no crate");
+        assert_eq!(drawn.iter().filter(|other| *other == name).count(), 1, "{name} is drawn twice");
+    }
 }
 
 #[test]
