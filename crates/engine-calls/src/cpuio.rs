@@ -4,8 +4,7 @@
 //! requires. It is computed from the total time since the first cycle and the CPU time used in it, so that the average
 //! load is right even if the system runs the thread late, or a spell is shorter than the work of falling asleep.
 
-use iolite_engine::transfer::{done_in_the_call, has_no_files};
-use iolite_engine::{BufferLayout, Engine, EngineConfig, EngineError, Errno, Queued, Unit};
+use iolite_engine::{Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit};
 use iolite_options::engines::{CpuMode, CpuioOptions};
 use std::time::{Duration, Instant};
 
@@ -129,9 +128,7 @@ fn thread_time() -> Duration {
 impl Engine for CpuioEngine {
     const SYNCHRONOUS: bool = true;
 
-    has_no_files!();
-
-    fn prepare(&mut self, _layout: &BufferLayout) -> Result<(), EngineError> {
+    fn open(&mut self, _: u32, _: &FileSpec, _: OpenMode) -> std::io::Result<()> {
         Ok(())
     }
 
@@ -161,8 +158,6 @@ impl Engine for CpuioEngine {
             Cycle::Rest(_) => Queued::Completed(Ok(1)),
         }
     }
-
-    done_in_the_call!();
 }
 
 #[cfg(test)]

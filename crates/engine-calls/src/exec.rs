@@ -1,7 +1,8 @@
 //! `exec`: runs another program at the same time as the jobs, and ends it with its job.
 
-use iolite_engine::transfer::{done_in_the_call, has_no_files};
-use iolite_engine::{BufferLayout, Engine, EngineConfig, EngineError, Errno, Queued, Unit};
+use iolite_engine::{
+    BufferLayout, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit,
+};
 use iolite_options::engines::ExecOptions;
 use iolite_os::process::{self, Process};
 use iolite_os::{errno_of, explained, signals};
@@ -193,7 +194,9 @@ fn may_run(path: &Path) -> io::Result<()> {
 impl Engine for ExecEngine {
     const SYNCHRONOUS: bool = true;
 
-    has_no_files!();
+    fn open(&mut self, _: u32, _: &FileSpec, _: OpenMode) -> std::io::Result<()> {
+        Ok(())
+    }
 
     fn prepare(&mut self, _layout: &BufferLayout) -> Result<(), EngineError> {
         let program = &self.options.program;
@@ -233,8 +236,6 @@ impl Engine for ExecEngine {
     fn explain(&self, _unit: u32) -> Option<String> {
         self.trouble.clone()
     }
-
-    done_in_the_call!();
 }
 
 impl Drop for ExecEngine {

@@ -3,13 +3,9 @@
 //! Each file is a mapping of its size. A unit copies from it (a read) or to it (a write), and so makes the system provide
 //! the pages that it touches first. A unit beyond the end of the mapping is short.
 
-use iolite_engine::transfer::done_in_the_call;
-use iolite_engine::{
-    BufferLayout, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit,
-};
+use iolite_engine::{Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit};
 use iolite_types::Operation;
 use std::io;
-use std::os::fd::RawFd;
 
 /// Private anonymous memory.
 #[derive(Debug)]
@@ -86,14 +82,6 @@ impl Engine for PageFaultEngine {
         slot.take().map(drop).ok_or(io::Error::from_raw_os_error(libc::EBADF))
     }
 
-    fn descriptor(&self, _index: u32) -> Option<RawFd> {
-        None
-    }
-
-    fn prepare(&mut self, _layout: &BufferLayout) -> Result<(), EngineError> {
-        Ok(())
-    }
-
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         let Some(Some(memory)) = self.files.get(unit.file as usize) else {
             return Queued::Completed(Err(Errno(libc::EBADF)));
@@ -109,6 +97,4 @@ impl Engine for PageFaultEngine {
         }
         Queued::Completed(Ok(length as u64))
     }
-
-    done_in_the_call!();
 }

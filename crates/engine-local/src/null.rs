@@ -1,7 +1,6 @@
 //! `null`: does nothing, so that only the cost of the loop remains.
 
-use iolite_engine::transfer::has_no_files;
-use iolite_engine::{BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, Queued, Unit};
+use iolite_engine::{Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit};
 use iolite_types::Operation;
 use std::time::Duration;
 
@@ -31,9 +30,7 @@ impl Engine for NullEngine {
     const SYNCHRONOUS: bool = false;
     const CALLS: bool = false;
 
-    has_no_files!();
-
-    fn prepare(&mut self, _layout: &BufferLayout) -> Result<(), EngineError> {
+    fn open(&mut self, _: u32, _: &FileSpec, _: OpenMode) -> std::io::Result<()> {
         Ok(())
     }
 

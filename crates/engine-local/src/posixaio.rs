@@ -152,11 +152,6 @@ impl Engine for PosixAioEngine {
         Queued::Queued
     }
 
-    #[inline(always)]
-    fn commit(&mut self) -> Result<usize, Errno> {
-        Ok(0)
-    }
-
     fn reap(
         &mut self,
         min: usize,

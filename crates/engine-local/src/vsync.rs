@@ -5,7 +5,7 @@
 //! the worker commits and asks again.
 
 use iolite_engine::file::{Files, opens_files};
-use iolite_engine::{BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, Queued, Unit};
+use iolite_engine::{Completion, Engine, EngineConfig, EngineError, Errno, Queued, Unit};
 use iolite_types::Operation;
 use std::time::Duration;
 
@@ -131,10 +131,6 @@ impl Engine for VsyncEngine {
     const SYNCHRONOUS: bool = false;
 
     opens_files!();
-
-    fn prepare(&mut self, _layout: &BufferLayout) -> Result<(), EngineError> {
-        Ok(())
-    }
 
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         let write = match unit.operation {

@@ -11,8 +11,7 @@ use self::library::Loaded;
 use crate::completed_later::{Completer, Completions, threads_started_by};
 use iolite_engine::file::Files;
 use iolite_engine::{
-    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
-    Storage, Unit,
+    Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Storage, Unit,
 };
 use iolite_options::engines::{Completion as CompletedBy, ExternalOptions, Facets};
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -320,10 +319,6 @@ impl<const SYNCHRONOUS: bool> Engine for ExternalEngine<SYNCHRONOUS> {
 
     fn descriptor(&self, index: u32) -> Option<RawFd> {
         self.files.as_ref()?.descriptor(index)
-    }
-
-    fn prepare(&mut self, _: &BufferLayout) -> Result<(), EngineError> {
-        Ok(())
     }
 
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {

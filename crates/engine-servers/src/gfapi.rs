@@ -9,12 +9,12 @@ mod storage;
 mod volume;
 
 use self::volume::{Volume, about, checked, in_words, last_errno, volume_name};
+use crate::by_index::ByIndex;
 use crate::completed_later::threads_started_by;
-use crate::completed_later::tickets::{Act, Ticket, Tickets};
+use crate::completed_later::tickets::{Act, Ticket, Tickets, has_tickets};
 use iolite_engine::library::Handle;
 use iolite_engine::{
-    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
-    Storage, Unit,
+    Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Storage, Unit,
 };
 use iolite_options::engines::GfapiOptions;
 use iolite_os::explained;
@@ -22,17 +22,15 @@ use iolite_types::Operation;
 use libc::{c_int, c_void, off64_t, ssize_t};
 use std::ffi::CString;
 use std::io;
-use std::os::fd::RawFd;
 use std::ptr;
-use std::time::Duration;
 
 /// The common part of both engines.
 struct Files {
     volume: Volume,
     options: GfapiOptions,
-    open: Vec<Option<File>>,
+    open: ByIndex<File>,
     /// The names of all files that have been open, for messages.
-    names: Vec<String>,
+    names: ByIndex<String>,
     threads: Vec<i32>,
 }
 
@@ -55,8 +53,7 @@ impl Files {
         options: &GfapiOptions,
     ) -> Result<Files, EngineError> {
         let (volume, threads) = threads_started_by(|| Volume::open(engine, options));
-        let open = (0..config.files).map(|_| None).collect();
-        let names = vec![String::new(); config.files];
+        let (open, names) = (ByIndex::with_room(config.files), ByIndex::with_room(config.files));
         Ok(Files { volume: volume?, options: options.clone(), open, names, threads })
     }
 
@@ -74,19 +71,14 @@ impl Files {
         };
         let shown = spec.path.display().to_string();
         let handle = opened.map_err(|error| about(&shown, &self.options, &error))?;
-        let index = index as usize;
-        if self.open.len() <= index {
-            self.open.resize_with(index + 1, || None);
-            self.names.resize(index + 1, String::new());
-        }
-        self.names[index] = shown;
+        self.names.set(index, shown);
         let holds_back = mode.write && !mode.sync && !mode.dsync;
-        self.open[index] = Some(File { handle, name, writes: mode.write, holds_back });
+        self.open.set(index, File { handle, name, writes: mode.write, holds_back });
         Ok(())
     }
 
     fn close_file(&mut self, index: u32) -> io::Result<()> {
-        let Some(file) = self.open.get_mut(index as usize).and_then(Option::take) else { return Ok(()) };
+        let Some(file) = self.open.take(index) else { return Ok(()) };
         let lib = self.volume.lib;
         // SAFETY: the file is open, and is not used after this.
         let closed = unsafe {
@@ -100,13 +92,13 @@ impl Files {
             if file.writes { synced.and(closed) } else { Ok(()) }
         };
         closed.map_err(|error| {
-            let error = about(&self.names[index as usize], &self.options, &error);
+            let error = about(self.names.get(index).map_or("", String::as_str), &self.options, &error);
             if file.holds_back { explained(&error, format!("{HELD_BACK}: {error}")) } else { error }
         })
     }
 
     fn of(&self, unit: &Unit) -> Result<Handle, Errno> {
-        let file = self.open.get(unit.file as usize).and_then(Option::as_ref).ok_or(Errno(libc::EBADF))?;
+        let file = self.open.of_open(unit.file)?;
         // (The library would write even to files that are open only for reading.)
         match unit.operation {
             Operation::Write | Operation::Trim if !file.writes => Err(Errno(libc::EBADF)),
@@ -116,13 +108,13 @@ impl Files {
 
     /// Explains the error of an I/O on a file.
     fn explain(&self, file: u32, errno: i32) -> Option<String> {
-        Some(in_words(self.names.get(file as usize)?, &self.options, errno))
+        Some(in_words(self.names.get(file)?, &self.options, errno))
     }
 }
 
 impl Drop for Files {
     fn drop(&mut self) {
-        for index in 0..self.open.len() as u32 {
+        for index in 0..self.open.room() {
             // (A caller that needs the error has closed the file earlier, and has seen it.)
             let _ = self.close_file(index);
         }
@@ -182,14 +174,6 @@ impl Engine for GfapiEngine {
         self.files.close_file(index)
     }
 
-    fn descriptor(&self, _: u32) -> Option<RawFd> {
-        None
-    }
-
-    fn prepare(&mut self, _: &BufferLayout) -> Result<(), EngineError> {
-        Ok(())
-    }
-
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         // SAFETY: the caller upholds the same contract.
         let outcome = unsafe { self.perform(unit) };
@@ -197,20 +181,6 @@ impl Engine for GfapiEngine {
             self.failed = (unit.file, errno);
         }
         Queued::Completed(outcome)
-    }
-
-    fn commit(&mut self) -> Result<usize, Errno> {
-        Ok(0)
-    }
-
-    fn reap(
-        &mut self,
-        _: usize,
-        _: usize,
-        _: Option<Duration>,
-        _: &mut Vec<Completion>,
-    ) -> Result<(), Errno> {
-        Ok(())
     }
 
     fn threads(&self) -> Vec<i32> {
@@ -298,14 +268,7 @@ impl Engine for GfapiAsyncEngine {
         self.files.close_file(index)
     }
 
-    fn descriptor(&self, _: u32) -> Option<RawFd> {
-        None
-    }
-
-    fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
-        self.tickets.prepare(layout);
-        Ok(())
-    }
+    has_tickets!();
 
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         let act = match unit.operation {
@@ -319,35 +282,12 @@ impl Engine for GfapiAsyncEngine {
             Err(errno) => return Queued::Completed(Err(errno)),
         };
         // SAFETY: the caller upholds the same contract.
-        match unsafe { self.submit(unit, file, ticket) } {
-            Ok(()) => Queued::Queued,
-            Err(errno) => match self.tickets.refused(unit.index, -errno) {
-                Some(errno) => Queued::Completed(Err(errno)),
-                None => Queued::Queued,
-            },
-        }
-    }
-
-    fn commit(&mut self) -> Result<usize, Errno> {
-        Ok(0)
-    }
-
-    fn reap(
-        &mut self,
-        min: usize,
-        max: usize,
-        timeout: Option<Duration>,
-        done: &mut Vec<Completion>,
-    ) -> Result<(), Errno> {
-        self.tickets.reap(min, max, timeout, done)
+        let submitted = unsafe { self.submit(unit, file, ticket) };
+        self.tickets.answer(unit.index, submitted.map_err(|errno| (-errno, ())), |()| {})
     }
 
     fn threads(&self) -> Vec<i32> {
         self.files.threads.clone()
-    }
-
-    fn stop_repeating(&mut self) {
-        self.tickets.stop();
     }
 
     fn explain(&self, unit: u32) -> Option<String> {

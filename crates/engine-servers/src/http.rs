@@ -16,16 +16,16 @@ mod storage;
 
 use self::ledger::Ledger;
 use self::multipart::{Uploads, Write as PartWrite};
+use crate::by_index::ByIndex;
 use iolite_engine::{
-    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
-    Requests, Storage, Unit,
+    Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Requests,
+    Storage, Unit,
 };
 use iolite_http::{Answer, Client, Done, Method, Object, Refusal, Request, Sink, listing};
 use iolite_options::engines::{HttpOptions, HttpProtocol, ObjectMode};
 use iolite_types::Operation;
 use std::fmt::Write;
 use std::io;
-use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
 /// The default size of the parts in which a large object is laid out before a job, in bytes.
@@ -37,7 +37,7 @@ pub struct HttpEngine {
     options: HttpOptions,
     /// The size of every I/O in bytes; 0 = sizes differ.
     block: u64,
-    files: Vec<Option<File>>,
+    files: ByIndex<File>,
     /// The units in flight, by their index.
     units: Vec<Flying>,
     /// A buffer for the name of an object.
@@ -98,7 +98,7 @@ impl HttpEngine {
             client,
             options,
             block: config.block,
-            files: (0..config.files).map(|_| None).collect(),
+            files: ByIndex::with_room(config.files),
             units: vec![Flying::default(); config.depth],
             name: String::new(),
             missing: 0,
@@ -122,7 +122,7 @@ impl HttpEngine {
     /// # Safety
     /// As [`Engine::queue`].
     unsafe fn begin(&mut self, unit: &Unit, method: Method) -> Result<(), Errno> {
-        let file = self.files.get(unit.file as usize).and_then(Option::as_ref).ok_or(Errno(libc::EBADF))?;
+        let file = self.files.of_open(unit.file)?;
         let end = file.end;
         let part = name_object(&mut self.name, &self.options, &file.name, unit.offset, unit.length);
         let part = part.filter(|_| method == Method::Get);
@@ -176,7 +176,7 @@ impl HttpEngine {
         if self.cursors.len() <= index {
             self.cursors.resize(index + 1, None);
         }
-        let name = self.files.get(unit.file as usize).and_then(Option::as_ref).ok_or(Errno(libc::EBADF))?;
+        let name = self.files.of_open(unit.file)?;
         let (bucket, prefix) = self.listed(name.name.as_ref()).map_err(|_| Errno(libc::EINVAL))?;
         let cursor = self.cursors[index].as_ref().filter(|(file, _)| *file == unit.file);
         let from = cursor.map(|(_, token)| token.as_str());
@@ -225,7 +225,7 @@ impl HttpEngine {
             }
             Err(failure) => failure.words,
         };
-        let name = self.files.get(file as usize).and_then(Option::as_ref).map_or("", |file| &file.name);
+        let name = self.files.get(file).map_or("", |file| &file.name);
         self.units[index].words = Some(format!("GET list of {name}: {words}"));
         Err(Errno(libc::EIO))
     }
@@ -338,7 +338,7 @@ impl HttpEngine {
     /// The request of a unit: `GET /bucket/name_0_4096`.
     fn in_words(&mut self, index: usize) -> String {
         let Flying { file, offset, length, method, .. } = self.units[index];
-        let Some(file) = self.files.get(file as usize).and_then(Option::as_ref) else { return String::new() };
+        let Some(file) = self.files.get(file) else { return String::new() };
         name_object(&mut self.name, &self.options, &file.name, offset, length);
         format!("{} {}", method.map_or("", Method::word), self.name)
     }
@@ -388,27 +388,11 @@ impl Engine for HttpEngine {
             );
             return invalid(words);
         }
-        let index = index as usize;
-        if self.files.len() <= index {
-            self.files.resize_with(index + 1, || None);
-        }
-        self.files[index] = Some(File { name, end: spec.size });
+        self.files.set(index, File { name, end: spec.size });
         Ok(())
     }
 
     // The name is kept: it is needed to remove the file, and in messages about units.
-    fn close(&mut self, _: u32) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn descriptor(&self, _: u32) -> Option<RawFd> {
-        None
-    }
-
-    fn prepare(&mut self, _: &BufferLayout) -> Result<(), EngineError> {
-        Ok(())
-    }
-
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         let method = match unit.operation {
             Operation::Read => Method::Get,

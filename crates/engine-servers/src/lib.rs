@@ -4,6 +4,7 @@
 //! What they share (units in flight at a library, its threads, silent servers, connections that the worker drives) is in
 //! `completed_later`.
 
+mod by_index;
 mod ceph;
 mod completed_later;
 mod external;

@@ -12,27 +12,24 @@ mod storage;
 use self::chunks::{Chunks, Line, Part, Place, Slot, Syncs, is_idle, parts, take_place};
 use self::cluster::Cluster;
 use self::failure::Failure;
-use crate::completed_later::tickets::{Act, Ticket, Tickets};
+use crate::by_index::ByIndex;
+use crate::completed_later::tickets::{Act, Ticket, Tickets, has_tickets};
 use bytes::Bytes;
-use iolite_engine::{
-    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage,
-    Unit,
-};
+use iolite_engine::{Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage, Unit};
 use iolite_options::engines::HdfsOptions;
 use iolite_os::explained;
 use iolite_types::Operation;
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::OwnedMutexGuard;
 
 /// The engine.
 pub struct LibhdfsEngine {
     cluster: Arc<Cluster>,
-    files: Vec<Option<File>>,
+    files: ByIndex<File>,
     tickets: Tickets,
     words: Arc<Words>,
     /// Written data must survive ([`EngineConfig::keeps_writes`]).
@@ -131,7 +128,7 @@ impl LibhdfsEngine {
     pub fn new(config: &EngineConfig, options: &HdfsOptions) -> Result<Self, EngineError> {
         Ok(LibhdfsEngine {
             cluster: Cluster::open(options)?,
-            files: (0..config.files).map(|_| None).collect(),
+            files: ByIndex::with_room(config.files),
             tickets: Tickets::new(false),
             words: Arc::default(),
             keeps_writes: config.keeps_writes,
@@ -148,7 +145,7 @@ impl LibhdfsEngine {
     /// # Safety
     /// As [`Engine::queue`].
     unsafe fn begin(&mut self, unit: &Unit) -> Result<(), Errno> {
-        let file = self.files.get_mut(unit.file as usize).and_then(Option::as_mut);
+        let file = self.files.get_mut(unit.file);
         let file = file.ok_or(Errno(libc::EBADF))?;
         let act = match unit.operation {
             Operation::Read => Act::Read,
@@ -300,12 +297,8 @@ impl Engine for LibhdfsEngine {
         let each_write = mode.sync || mode.dsync;
         let syncs = Syncs { each_write, each_chunk: each_write || self.keeps_writes };
         let chunks = Arc::new(Chunks::new(self.cluster.clone(), place, spec.size, syncs));
-        let index = index as usize;
-        if self.files.len() <= index {
-            self.files.resize_with(index + 1, || None);
-        }
         let lines = HashMap::new();
-        self.files[index] = Some(File { chunks, writes: mode.write, lines, most_lines: FEW_LINES });
+        self.files.set(index, File { chunks, writes: mode.write, lines, most_lines: FEW_LINES });
         Ok(())
     }
 
@@ -314,20 +307,13 @@ impl Engine for LibhdfsEngine {
             // Closing could hang like the units.
             return Err(explained(&io::Error::from_raw_os_error(libc::ETIMEDOUT), words));
         }
-        match self.files.get_mut(index as usize).and_then(Option::take) {
+        match self.files.take(index) {
             Some(mut file) => file.finish().map_err(io::Error::from),
             None => Ok(()),
         }
     }
 
-    fn descriptor(&self, _: u32) -> Option<RawFd> {
-        None
-    }
-
-    fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
-        self.tickets.prepare(layout);
-        Ok(())
-    }
+    has_tickets!();
 
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         // SAFETY: the caller upholds the same contract.
@@ -337,26 +323,8 @@ impl Engine for LibhdfsEngine {
         }
     }
 
-    fn commit(&mut self) -> Result<usize, Errno> {
-        Ok(0)
-    }
-
-    fn reap(
-        &mut self,
-        min: usize,
-        max: usize,
-        timeout: Option<Duration>,
-        done: &mut Vec<Completion>,
-    ) -> Result<(), Errno> {
-        self.tickets.reap(min, max, timeout, done)
-    }
-
     fn threads(&self) -> Vec<i32> {
         self.cluster.threads.clone()
-    }
-
-    fn stop_repeating(&mut self) {
-        self.tickets.stop();
     }
 
     fn explain(&self, unit: u32) -> Option<String> {
@@ -375,7 +343,7 @@ impl Drop for LibhdfsEngine {
             self.tickets.leave();
             return;
         }
-        for file in self.files.iter_mut().flatten() {
+        for file in self.files.iter_mut() {
             // A caller that needs the result has closed the file, and has seen the error.
             let _ = file.finish();
         }

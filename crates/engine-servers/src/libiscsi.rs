@@ -11,17 +11,16 @@ mod storage;
 use self::address::Address;
 use self::disk::{Data, Disk, Login, NAP, transfer, wait};
 use self::library::Library;
+use crate::by_index::{ByIndex, Reasons};
 use crate::completed_later::driven_by_worker::DrivenByWorker;
 use crate::completed_later::server_timeout::ServerTimeout;
 use iolite_engine::{
-    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage,
-    Unit,
+    Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage, Unit,
 };
 use iolite_options::engines::IscsiOptions;
 use iolite_os::explained;
 use iolite_types::Operation;
 use std::io;
-use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -35,11 +34,11 @@ pub struct LibiscsiEngine {
     /// The disks that have been used, with their names.
     disks: Vec<(PathBuf, Disk)>,
     /// The disk of each file of the job, and whether its writes are on stable storage when the target answers them.
-    files: Vec<Option<(usize, bool)>>,
+    files: ByIndex<(usize, bool)>,
     /// The lengths of the units in flight, indexed by unit.
     lengths: Vec<u64>,
     /// Why units have failed, indexed by unit.
-    words: Vec<Option<Box<str>>>,
+    reasons: Reasons,
     watched: Vec<libc::pollfd>,
 }
 
@@ -54,9 +53,9 @@ impl LibiscsiEngine {
             options: options.clone(),
             block: config.block,
             disks: Vec::new(),
-            files: vec![None; config.files],
+            files: ByIndex::with_room(config.files),
             lengths: vec![0; config.depth],
-            words: vec![None; config.depth],
+            reasons: Reasons::with_room(config.depth),
             watched: Vec::new(),
         })
     }
@@ -101,7 +100,7 @@ impl LibiscsiEngine {
     /// As [`Engine::queue`].
     unsafe fn begin(&mut self, unit: &Unit) -> Result<(), (Errno, String)> {
         let refused = |errno, words: &str| Err((Errno(errno), words.to_owned()));
-        let Some((place, is_stable)) = self.files.get(unit.file as usize).copied().flatten() else {
+        let Some((place, is_stable)) = self.files.get(unit.file).copied() else {
             return refused(libc::EBADF, "the disk is not open");
         };
         let disk = &mut self.disks[place].1;
@@ -134,14 +133,6 @@ impl LibiscsiEngine {
                 Operation::Work => refused(libc::ENOSYS, "there is no such command"),
             }
         }
-    }
-
-    fn note(&mut self, unit: u32, words: &str) {
-        let unit = unit as usize;
-        if self.words.len() <= unit {
-            self.words.resize(unit + 1, None);
-        }
-        self.words[unit] = Some(words.into());
     }
 }
 
@@ -184,26 +175,12 @@ impl Engine for LibiscsiEngine {
             return refused(libc::EINVAL, format!("bs={block}: the disk has blocks of {} bytes", disk.block));
         }
         let place = self.find(&spec.path)?;
-        let index = index as usize;
-        if self.files.len() <= index {
-            self.files.resize(index + 1, None);
-        }
-        self.files[index] = Some((place, mode.sync || mode.dsync));
+        self.files.set(index, (place, mode.sync || mode.dsync));
         Ok(())
     }
 
     fn close(&mut self, index: u32) -> io::Result<()> {
-        if let Some(file) = self.files.get_mut(index as usize) {
-            *file = None;
-        }
-        Ok(())
-    }
-
-    fn descriptor(&self, _: u32) -> Option<RawFd> {
-        None
-    }
-
-    fn prepare(&mut self, _: &BufferLayout) -> Result<(), EngineError> {
+        self.files.take(index);
         Ok(())
     }
 
@@ -220,14 +197,10 @@ impl Engine for LibiscsiEngine {
         match unsafe { self.begin(unit) } {
             Ok(()) => Queued::Queued,
             Err((errno, words)) => {
-                self.note(unit.index, &words);
+                self.reasons.note(unit.index, &words);
                 Queued::Completed(Err(errno))
             }
         }
-    }
-
-    fn commit(&mut self) -> Result<usize, Errno> {
-        Ok(0)
     }
 
     fn reap(
@@ -247,7 +220,7 @@ impl Engine for LibiscsiEngine {
                 let outcome = match over.failure {
                     None => Ok(self.lengths[over.number as usize]),
                     Some((errno, words)) => {
-                        self.note(over.number, &words);
+                        self.reasons.note(over.number, &words);
                         Err(errno)
                     }
                 };
@@ -258,7 +231,7 @@ impl Engine for LibiscsiEngine {
     }
 
     fn explain(&self, unit: u32) -> Option<String> {
-        self.words.get(unit as usize)?.as_deref().map(str::to_owned)
+        self.reasons.explain(unit)
     }
 
     fn stop_repeating(&mut self) {

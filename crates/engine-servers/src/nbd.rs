@@ -8,17 +8,16 @@ mod library;
 mod storage;
 
 use self::connection::{Command, Connection};
+use crate::by_index::Reasons;
 use crate::completed_later::driven_by_worker::DrivenByWorker;
 use crate::completed_later::server_timeout::ServerTimeout;
 use iolite_engine::{
-    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage,
-    Unit,
+    Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage, Unit,
 };
 use iolite_http::percent_decoded;
 use iolite_options::engines::NbdOptions;
 use iolite_types::Operation;
 use std::io;
-use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,7 +31,7 @@ pub struct NbdEngine {
     /// The lengths of the units in flight, indexed by unit.
     lengths: Vec<u64>,
     /// Why units were refused, indexed by unit.
-    words: Vec<Option<Box<str>>>,
+    reasons: Reasons,
 }
 
 impl NbdEngine {
@@ -61,7 +60,7 @@ impl NbdEngine {
             block: config.block,
             is_stable: false,
             lengths: vec![0; config.depth],
-            words: vec![None; config.depth],
+            reasons: Reasons::with_room(config.depth),
         })
     }
 
@@ -148,18 +147,6 @@ impl Engine for NbdEngine {
         self.obstacle(mode).map_or(Ok(()), |obstacle| Err(named(obstacle)))
     }
 
-    fn close(&mut self, _: u32) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn descriptor(&self, _: u32) -> Option<RawFd> {
-        None
-    }
-
-    fn prepare(&mut self, _: &BufferLayout) -> Result<(), EngineError> {
-        Ok(())
-    }
-
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         let refused = |words: &str| Err((Errno(libc::EOPNOTSUPP), words.to_owned()));
         let command = match unit.operation {
@@ -183,7 +170,6 @@ impl Engine for NbdEngine {
         let index = unit.index as usize;
         if self.lengths.len() <= index {
             self.lengths.resize(index + 1, 0);
-            self.words.resize(index + 1, None);
         }
         self.lengths[index] = length;
         // SAFETY: the caller promises that the buffer is valid until the unit is complete or the engine is dropped.
@@ -192,14 +178,10 @@ impl Engine for NbdEngine {
         match begun {
             Ok(()) => Queued::Queued,
             Err((errno, words)) => {
-                self.words[index] = Some(words.into());
+                self.reasons.note(unit.index, &words);
                 Queued::Completed(Err(errno))
             }
         }
-    }
-
-    fn commit(&mut self) -> Result<usize, Errno> {
-        Ok(0)
     }
 
     fn reap(
@@ -213,7 +195,7 @@ impl Engine for NbdEngine {
         for (unit, errno) in self.connection.take(max) {
             let length = self.lengths[unit as usize];
             if errno != 0 {
-                self.words[unit as usize] = None;
+                self.reasons.take(unit);
             }
             let outcome = if errno == 0 { Ok(length) } else { Err(Errno(errno)) };
             done.push(Completion { unit, outcome });
@@ -222,10 +204,7 @@ impl Engine for NbdEngine {
     }
 
     fn explain(&self, unit: u32) -> Option<String> {
-        match self.words.get(unit as usize) {
-            Some(Some(words)) => Some(words.to_string()),
-            _ => self.connection.failure().map(str::to_owned),
-        }
+        self.reasons.explain(unit).or_else(|| self.connection.failure().map(str::to_owned))
     }
 
     fn stop_repeating(&mut self) {

@@ -21,8 +21,7 @@ mod tests;
 pub(crate) use address::Address;
 use ahead::Ahead;
 use iolite_engine::{
-    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit,
-    WITHDRAWN,
+    BufferLayout, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit, WITHDRAWN,
 };
 use iolite_options::engines::{NetOptions, Protocol};
 use iolite_os::explained;
@@ -599,10 +598,6 @@ impl<const SPLICED: bool> Engine for Connection<SPLICED> {
         parted
     }
 
-    fn descriptor(&self, _index: u32) -> Option<RawFd> {
-        None
-    }
-
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
         if let Some(pipe) = &mut self.pipe {
             pipe.make_room(layout.stride).map_err(no_pipe)?;
@@ -678,20 +673,6 @@ impl<const SPLICED: bool> Engine for Connection<SPLICED> {
 
     fn leave(&mut self) {
         self.job_ended.get_or_insert_with(Instant::now);
-    }
-
-    fn commit(&mut self) -> Result<usize, Errno> {
-        Ok(0)
-    }
-
-    fn reap(
-        &mut self,
-        _min: usize,
-        _max: usize,
-        _timeout: Option<Duration>,
-        _done: &mut Vec<Completion>,
-    ) -> Result<(), Errno> {
-        Ok(())
     }
 }
 

@@ -9,11 +9,11 @@
 
 mod storage;
 
+use crate::by_index::{ByIndex, Reasons};
 use crate::completed_later::driven_by_worker::DrivenByWorker;
 use iolite_engine::is_asked_to_stop;
 use iolite_engine::{
-    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
-    Storage, Unit,
+    Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Storage, Unit,
 };
 use iolite_engine::{LAST_WAIT, UNLIMITED};
 use iolite_nfs::{Address, Done, Handle, Limits, NfsError, Session, Stability};
@@ -21,16 +21,15 @@ use iolite_options::engines::NfsOptions;
 use iolite_os::explained;
 use iolite_types::Operation;
 use std::io;
-use std::os::fd::RawFd;
 use std::path::Path;
 use std::time::Duration;
 
 /// The engine.
 pub struct NfsEngine {
     session: Session,
-    files: Vec<Option<File>>,
+    files: ByIndex<File>,
     /// Why units have failed, indexed by unit.
-    words: Vec<Option<Box<str>>>,
+    reasons: Reasons,
     idle: Vec<String>,
 }
 
@@ -63,19 +62,15 @@ impl NfsEngine {
         let idle = address.idle.clone();
         let session = Session::connect(address, limits, Some((is_asked_to_stop, LAST_WAIT)))
             .map_err(|error| refused(error.errno(), error.to_string()))?;
-        let files = (0..config.files).map(|_| None).collect();
-        Ok(NfsEngine { session, files, words: vec![None; config.depth], idle })
+        let files = ByIndex::with_room(config.files);
+        Ok(NfsEngine { session, files, reasons: Reasons::with_room(config.depth), idle })
     }
 
     fn outcome(&mut self, Done { unit, result }: Done) -> Completion {
         let outcome = match result {
             Ok(bytes) => Ok(bytes),
             Err(error) => {
-                let unit = unit as usize;
-                if self.words.len() <= unit {
-                    self.words.resize(unit + 1, None);
-                }
-                self.words[unit] = Some(error.to_string().into());
+                self.reasons.note(unit, &error.to_string());
                 Err(Errno(error.errno()))
             }
         };
@@ -85,8 +80,7 @@ impl NfsEngine {
     /// # Safety
     /// As [`Engine::queue`].
     unsafe fn begin(&mut self, unit: &Unit) -> Result<bool, Outcome> {
-        let file =
-            self.files.get(unit.file as usize).and_then(Option::as_ref).ok_or(Err(Errno(libc::EBADF)))?;
+        let file = self.files.of_open(unit.file).map_err(Err)?;
         let (handle, length) = (file.handle, unit.length as usize);
         Ok(match unit.operation {
             // SAFETY: the caller promises that the buffer is valid until the unit is complete or the engine is
@@ -149,27 +143,15 @@ impl Engine for NfsEngine {
             (false, true) => Stability::Data,
             _ => Stability::Unstable,
         };
-        let index = index as usize;
-        if self.files.len() <= index {
-            self.files.resize_with(index + 1, || None);
-        }
-        self.files[index] = Some(File { handle, stability });
+        self.files.set(index, File { handle, stability });
         Ok(())
     }
 
     fn close(&mut self, index: u32) -> io::Result<()> {
-        match self.files.get_mut(index as usize).and_then(Option::take) {
+        match self.files.take(index) {
             Some(file) => self.session.close(file.handle).map_err(system),
             None => Ok(()),
         }
-    }
-
-    fn descriptor(&self, _: u32) -> Option<RawFd> {
-        None
-    }
-
-    fn prepare(&mut self, _: &BufferLayout) -> Result<(), EngineError> {
-        Ok(())
     }
 
     fn announcements(&self) -> Vec<String> {
@@ -219,7 +201,7 @@ impl Engine for NfsEngine {
     }
 
     fn explain(&self, unit: u32) -> Option<String> {
-        self.words.get(unit as usize)?.as_deref().map(str::to_owned)
+        self.reasons.explain(unit)
     }
 
     fn remarks(&mut self) -> Vec<String> {

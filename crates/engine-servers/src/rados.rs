@@ -6,23 +6,19 @@
 
 mod storage;
 
+use crate::by_index::ByIndex;
 use crate::ceph::{Failed, Librados, Pool, in_words, is_down, text};
 use crate::completed_later::threads_started_by;
-use crate::completed_later::tickets::{Act, Ticket, Tickets};
+use crate::completed_later::tickets::{Act, Ticket, Tickets, has_tickets};
 use iolite_engine::library::Handle;
-use iolite_engine::{
-    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage,
-    Unit,
-};
+use iolite_engine::{Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage, Unit};
 use iolite_options::engines::RadosOptions;
 use iolite_types::Operation;
 use std::ffi::CString;
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::fd::RawFd;
 use std::path::Path;
 use std::ptr;
-use std::time::Duration;
 
 /// The name of the engine.
 const NAME: &str = "rados";
@@ -34,7 +30,7 @@ pub struct RadosEngine {
     pool: ManuallyDrop<Pool>,
     tickets: Tickets,
     options: RadosOptions,
-    files: Vec<Option<Object>>,
+    files: ByIndex<Object>,
     threads: Vec<i32>,
 }
 
@@ -53,7 +49,7 @@ impl RadosEngine {
     pub fn new(config: &EngineConfig, options: &RadosOptions) -> Result<Self, EngineError> {
         let (pool, threads) = threads_started_by(|| Pool::open(NAME, &options.at, Some(&options.conf)));
         let tickets = Tickets::new(options.at.busy_poll);
-        let files = (0..config.files).map(|_| None).collect();
+        let files = ByIndex::with_room(config.files);
         Ok(RadosEngine { pool: ManuallyDrop::new(pool?), tickets, options: options.clone(), files, threads })
     }
 
@@ -147,31 +143,15 @@ impl Engine for RadosEngine {
         if self.options.touch_objects && (mode.write || self.options.lenient) {
             self.touch(&name)?;
         }
-        let index = index as usize;
-        if self.files.len() <= index {
-            self.files.resize_with(index + 1, || None);
-        }
         // A job that writes decides itself which parts of its objects exist.
-        self.files[index] = Some(Object { name, is_sparse: mode.write || self.options.lenient });
+        self.files.set(index, Object { name, is_sparse: mode.write || self.options.lenient });
         Ok(())
     }
 
-    // The name is kept for messages about units.
-    fn close(&mut self, _: u32) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn descriptor(&self, _: u32) -> Option<RawFd> {
-        None
-    }
-
-    fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
-        self.tickets.prepare(layout);
-        Ok(())
-    }
+    has_tickets!();
 
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
-        let Some(Some(object)) = self.files.get(unit.file as usize) else {
+        let Some(object) = self.files.get(unit.file) else {
             return Queued::Completed(Err(Errno(libc::EBADF)));
         };
         let act = match unit.operation {
@@ -188,41 +168,18 @@ impl Engine for RadosEngine {
             Err(errno) => return Queued::Completed(Err(errno)),
         };
         // SAFETY: the caller upholds the same contract.
-        match unsafe { self.submit(unit, &object.name, ticket) } {
-            Ok(()) => Queued::Queued,
-            Err((result, completion)) => match self.tickets.refused(unit.index, result) {
-                Some(errno) => {
-                    if !completion.is_null() {
-                        // SAFETY: the callback has not been called with it.
-                        unsafe { (self.rados().release)(completion) };
-                    }
-                    Queued::Completed(Err(errno))
-                }
-                None => Queued::Queued,
-            },
-        }
-    }
-
-    fn commit(&mut self) -> Result<usize, Errno> {
-        Ok(0)
-    }
-
-    fn reap(
-        &mut self,
-        min: usize,
-        max: usize,
-        timeout: Option<Duration>,
-        done: &mut Vec<Completion>,
-    ) -> Result<(), Errno> {
-        self.tickets.reap(min, max, timeout, done)
+        let submitted = unsafe { self.submit(unit, &object.name, ticket) };
+        let rados = self.rados();
+        self.tickets.answer(unit.index, submitted, |completion: Handle| {
+            if !completion.is_null() {
+                // SAFETY: the callback has not been called with it.
+                unsafe { (rados.release)(completion) };
+            }
+        })
     }
 
     fn threads(&self) -> Vec<i32> {
         self.threads.clone()
-    }
-
-    fn stop_repeating(&mut self) {
-        self.tickets.stop();
     }
 
     fn explain(&self, unit: u32) -> Option<String> {
@@ -230,7 +187,7 @@ impl Engine for RadosEngine {
             return Some(format!("pool {}: {}", self.pool.name, is_down(&silence)));
         }
         let flight = self.tickets.flight(unit).filter(|flight| flight.errno != 0)?;
-        let object = self.files.get(flight.file as usize)?.as_ref()?;
+        let object = self.files.get(flight.file)?;
         Some(self.words(&object.name, flight.errno, flight.length, flight.result.max(0) as u64))
     }
 

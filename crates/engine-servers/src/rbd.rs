@@ -9,23 +9,21 @@ mod librbd;
 
 use self::image::Image;
 use self::librbd::Librbd;
+use crate::by_index::ByIndex;
 use crate::ceph::{Failed, Pool, in_words, is_down};
 use crate::completed_later::threads_started_by;
-use crate::completed_later::tickets::{Act, Ticket, Tickets};
+use crate::completed_later::tickets::{Act, Ticket, Tickets, has_tickets};
 use iolite_engine::library::Handle;
 use iolite_engine::{
-    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage,
-    Stored, Unit,
+    Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage, Stored, Unit,
 };
 use iolite_options::engines::RbdOptions;
 use iolite_os::explained;
 use iolite_types::Operation;
 use std::io;
 use std::mem::{self, ManuallyDrop};
-use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::time::Duration;
 
 /// The name of the engine.
 const NAME: &str = "rbd";
@@ -34,7 +32,7 @@ const NAME: &str = "rbd";
 pub struct RbdEngine {
     // Images are closed before their pool. Closing it ends the threads that use the tickets, so it is closed before the
     // tickets are freed. If the library still has a ticket when the engine is dropped, none of this happens.
-    files: Vec<Option<Image>>,
+    files: ByIndex<Image>,
     pool: ManuallyDrop<Pool>,
     tickets: Tickets,
     rbd: &'static Librbd,
@@ -51,7 +49,7 @@ impl RbdEngine {
         let rbd = Librbd::load()?;
         let (pool, threads) = threads_started_by(|| Pool::open(NAME, &options.at, None));
         let tickets = Tickets::new(options.at.busy_poll);
-        let files = (0..config.files).map(|_| None).collect();
+        let files = ByIndex::with_room(config.files);
         Ok(RbdEngine {
             files,
             pool: ManuallyDrop::new(pool?),
@@ -123,16 +121,12 @@ impl Engine for RbdEngine {
         // (With each opening, some threads start, and some earlier ones have ended.)
         self.threads.retain(|thread| Path::new(&format!("/proc/self/task/{thread}")).exists());
         self.threads.extend(threads);
-        let index = index as usize;
-        if self.files.len() <= index {
-            self.files.resize_with(index + 1, || None);
-        }
-        self.files[index] = Some(image?);
+        self.files.set(index, image?);
         Ok(())
     }
 
     fn close(&mut self, index: u32) -> io::Result<()> {
-        let image = self.files.get_mut(index as usize).and_then(Option::take);
+        let image = self.files.take(index);
         if let Some(words) = self.given_up_in_words() {
             // (Closing would wait for I/Os that the job has abandoned.)
             mem::forget(image);
@@ -141,17 +135,10 @@ impl Engine for RbdEngine {
         image.map_or(Ok(()), Image::close)
     }
 
-    fn descriptor(&self, _: u32) -> Option<RawFd> {
-        None
-    }
-
-    fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
-        self.tickets.prepare(layout);
-        Ok(())
-    }
+    has_tickets!();
 
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
-        let Some(Some(image)) = self.files.get(unit.file as usize) else {
+        let Some(image) = self.files.get(unit.file) else {
             return Queued::Completed(Err(Errno(libc::EBADF)));
         };
         let (rbd, image) = (image.rbd, image.handle);
@@ -165,41 +152,17 @@ impl Engine for RbdEngine {
             Err(errno) => return Queued::Completed(Err(errno)),
         };
         // SAFETY: the caller upholds the same contract.
-        match unsafe { RbdEngine::submit(rbd, image, unit, ticket) } {
-            Ok(()) => Queued::Queued,
-            Err((result, completion)) => match self.tickets.refused(unit.index, result) {
-                Some(errno) => {
-                    if !completion.is_null() {
-                        // SAFETY: the callback has not been called with it.
-                        unsafe { (rbd.release)(completion) };
-                    }
-                    Queued::Completed(Err(errno))
-                }
-                None => Queued::Queued,
-            },
-        }
-    }
-
-    fn commit(&mut self) -> Result<usize, Errno> {
-        Ok(0)
-    }
-
-    fn reap(
-        &mut self,
-        min: usize,
-        max: usize,
-        timeout: Option<Duration>,
-        done: &mut Vec<Completion>,
-    ) -> Result<(), Errno> {
-        self.tickets.reap(min, max, timeout, done)
+        let submitted = unsafe { RbdEngine::submit(rbd, image, unit, ticket) };
+        self.tickets.answer(unit.index, submitted, |completion: Handle| {
+            if !completion.is_null() {
+                // SAFETY: the callback has not been called with it.
+                unsafe { (rbd.release)(completion) };
+            }
+        })
     }
 
     fn threads(&self) -> Vec<i32> {
         self.threads.clone()
-    }
-
-    fn stop_repeating(&mut self) {
-        self.tickets.stop();
     }
 
     fn explain(&self, unit: u32) -> Option<String> {
@@ -242,7 +205,7 @@ impl Storage for RbdEngine {
 
     // Closing an image flushes it, so only open ones are left.
     fn sync(&mut self, _: &Path) -> io::Result<()> {
-        self.files.iter().flatten().try_for_each(Image::flush)
+        self.files.iter().try_for_each(Image::flush)
     }
 
     fn unlink(&mut self, _: &Path) -> io::Result<()> {

@@ -30,7 +30,6 @@ use iolite_types::Operation;
 use library::Library;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
-use std::os::fd::RawFd;
 use std::path::Path;
 use std::time::Duration;
 use traffic::{Role, Traffic};
@@ -197,10 +196,6 @@ impl Engine for RdmaEngine {
         }
         self.waiting = None;
         Ok(())
-    }
-
-    fn descriptor(&self, _: u32) -> Option<RawFd> {
-        None
     }
 
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {

@@ -223,21 +223,31 @@ pub trait Engine {
     /// The system refuses to open it, or the engine cannot use a file of this kind. The file is closed then.
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()>;
 
-    /// Closes the file at `index`; no unit of it is in flight, unless units act on names.
+    /// Closes the file at `index`; no unit of it is in flight, unless units act on names. By default there is nothing to
+    /// close.
     ///
     /// # Errors
     /// Written data may be lost. The file is closed even so.
-    fn close(&mut self, index: u32) -> io::Result<()>;
+    fn close(&mut self, index: u32) -> io::Result<()> {
+        let _ = index;
+        Ok(())
+    }
 
     /// The descriptor of an open file. Engines that work on local files have one for each file; advice, locks and final
     /// syncs use it. A missing descriptor proves nothing: whether there is data to sync is a facet of the engine.
-    fn descriptor(&self, index: u32) -> Option<RawFd>;
+    fn descriptor(&self, index: u32) -> Option<RawFd> {
+        let _ = index;
+        None
+    }
 
     /// Called once, after the first files are open and before the first `queue`, with the places of units and buffers.
     ///
     /// # Errors
     /// The system refuses to register buffers or files.
-    fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError>;
+    fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
+        let _ = layout;
+        Ok(())
+    }
 
     /// Meets the peer of a connection. Called once, before the job's clock starts. While it waits, it calls `goes_on`
     /// every few milliseconds; an error from `goes_on` ends the wait.
@@ -286,21 +296,29 @@ pub trait Engine {
     ///
     /// # Errors
     /// The engine cannot go on. Refusals of single units are their outcomes.
-    fn commit(&mut self) -> Result<usize, Errno>;
+    #[inline(always)]
+    fn commit(&mut self) -> Result<usize, Errno> {
+        Ok(0)
+    }
 
     /// Appends at least `min` and at most `max` completions to `done`, waiting at most `timeout` (`None` = without
     /// limit); `min` 0 polls. A signal ends the wait early, with the completions so far; so does having nothing more in
-    /// flight. Only committed units are waited for.
+    /// flight. Only committed units are waited for. Synchronous engines have nothing to reap, and leave this.
     ///
     /// # Errors
     /// The engine cannot go on, and the outcome of the units in flight is unknown.
+    #[inline(always)]
     fn reap(
         &mut self,
         min: usize,
         max: usize,
         timeout: Option<Duration>,
         done: &mut Vec<Completion>,
-    ) -> Result<(), Errno>;
+    ) -> Result<(), Errno> {
+        let _ = (min, max, timeout, done);
+        debug_assert!(Self::SYNCHRONOUS, "an engine that queues units has to reap them");
+        Ok(())
+    }
 
     /// The system's numbers of the threads that a library has started for this engine (`threads_started_by` in `engine-servers`). Their
     /// CPU time counts as the job's. Called once, before the first `queue`, and only if the worker shares its process

@@ -1,6 +1,6 @@
-//! Libraries that are opened at run time and have their own threads.
+//! Vendors' libraries, opened at run time.
 //!
-//! They stay loaded until the process ends, because their threads and their exit handlers need them, and only the
+//! They stay loaded until the process ends, because threads and exit handlers of some of them need them, and only the
 //! engine calls them.
 
 use libc::c_void;

@@ -1,5 +1,5 @@
-//! The common part of the synchronous engines: a transfer is complete when the system call returns. Also macros for
-//! methods that such engines have in common.
+//! The common part of the synchronous engines: a transfer is complete when the system call returns. Also a macro for
+//! what such engines have in common.
 
 use crate::file::Files;
 use crate::{BufferLayout, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Unit};
@@ -94,54 +94,6 @@ macro_rules! has_files {
 }
 pub use crate::has_files;
 
-/// The part of [`Engine`](crate::Engine) for engines whose units are complete when `queue` returns: nothing is left to
-/// commit or to reap.
-#[macro_export]
-macro_rules! done_in_the_call {
-    () => {
-        #[inline(always)]
-        fn commit(&mut self) -> Result<usize, $crate::Errno> {
-            Ok(0)
-        }
-
-        #[inline(always)]
-        fn reap(
-            &mut self,
-            _min: usize,
-            _max: usize,
-            _timeout: Option<std::time::Duration>,
-            _done: &mut Vec<$crate::Completion>,
-        ) -> Result<(), $crate::Errno> {
-            Ok(())
-        }
-    };
-}
-pub use crate::done_in_the_call;
-
-/// The part of [`Engine`](crate::Engine) for engines for which the files of a job are only names.
-#[macro_export]
-macro_rules! has_no_files {
-    () => {
-        fn open(
-            &mut self,
-            _index: u32,
-            _spec: &$crate::FileSpec,
-            _mode: $crate::OpenMode,
-        ) -> std::io::Result<()> {
-            Ok(())
-        }
-
-        fn close(&mut self, _index: u32) -> std::io::Result<()> {
-            Ok(())
-        }
-
-        fn descriptor(&self, _index: u32) -> Option<std::os::fd::RawFd> {
-            None
-        }
-    };
-}
-pub use crate::has_no_files;
-
 impl<T: Transfer> crate::Engine for T {
     const SYNCHRONOUS: bool = true;
     const ANY_GENERATOR: bool = true;
@@ -186,6 +138,4 @@ impl<T: Transfer> crate::Engine for T {
     fn explain(&self, _unit: u32) -> Option<String> {
         self.explained()
     }
-
-    done_in_the_call!();
 }

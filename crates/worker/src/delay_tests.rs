@@ -138,18 +138,6 @@ impl<const SYNCHRONOUS: bool> Engine for TimerEngine<SYNCHRONOUS> {
         Ok(())
     }
 
-    fn close(&mut self, _: u32) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn descriptor(&self, _: u32) -> Option<RawFd> {
-        None
-    }
-
-    fn prepare(&mut self, _: &BufferLayout) -> Result<(), EngineError> {
-        Ok(())
-    }
-
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         let delay = delay(self.issued);
         self.issued += 1;

@@ -76,18 +76,6 @@ impl Engine for MemoryEngine {
         Ok(())
     }
 
-    fn close(&mut self, _: u32) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn descriptor(&self, _: u32) -> Option<RawFd> {
-        None
-    }
-
-    fn prepare(&mut self, _: &BufferLayout) -> Result<(), EngineError> {
-        Ok(())
-    }
-
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         let before = self.flying[unit.index as usize].take();
         let rest = before.filter(|before| before.is_rest);

@@ -35,34 +35,8 @@ impl<F: FnMut(&Unit, &[PathBuf]) -> Outcome> Engine for Acting<F> {
         Ok(())
     }
 
-    fn close(&mut self, _: u32) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn descriptor(&self, _: u32) -> Option<RawFd> {
-        None
-    }
-
-    fn prepare(&mut self, _: &BufferLayout) -> Result<(), EngineError> {
-        Ok(())
-    }
-
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         Queued::Completed((self.act)(unit, &self.names.lock().unwrap()))
-    }
-
-    fn commit(&mut self) -> Result<usize, Errno> {
-        Ok(0)
-    }
-
-    fn reap(
-        &mut self,
-        _: usize,
-        _: usize,
-        _: Option<Duration>,
-        _: &mut Vec<Completion>,
-    ) -> Result<(), Errno> {
-        Ok(())
     }
 }
 

@@ -6,14 +6,10 @@ mod ring;
 pub(crate) use ring::{HERE, open};
 pub use ring::{RingAct, RingNameEngine};
 
-use iolite_engine::transfer::done_in_the_call;
-use iolite_engine::{
-    BufferLayout, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit,
-};
+use iolite_engine::{Engine, EngineConfig, Errno, FileSpec, OpenMode, Queued, Unit};
 use iolite_types::Operation;
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 
 /// The action of an engine on a name.
@@ -46,18 +42,6 @@ impl<A: Act> Engine for NameEngine<A> {
         self.names.tell(index, spec.path.as_os_str().as_bytes())
     }
 
-    fn close(&mut self, _index: u32) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn descriptor(&self, _index: u32) -> Option<RawFd> {
-        None
-    }
-
-    fn prepare(&mut self, _layout: &BufferLayout) -> Result<(), EngineError> {
-        Ok(())
-    }
-
     #[inline]
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         Queued::Completed(match unit.operation {
@@ -71,8 +55,6 @@ impl<A: Act> Engine for NameEngine<A> {
             }
         })
     }
-
-    done_in_the_call!();
 }
 
 /// Names by their index in the worker's list, one after the other in one allocation: a job may have millions.

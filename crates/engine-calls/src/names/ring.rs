@@ -16,7 +16,6 @@ use iolite_options::engines::IoUringOptions;
 use iolite_types::Operation;
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
@@ -188,14 +187,6 @@ impl<A: RingAct> Engine for RingNameEngine<A> {
 
     fn open(&mut self, index: u32, spec: &FileSpec, _mode: OpenMode) -> io::Result<()> {
         self.names.tell(index, spec.path.as_os_str().as_bytes())
-    }
-
-    fn close(&mut self, _index: u32) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn descriptor(&self, _index: u32) -> Option<RawFd> {
-        None
     }
 
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {

@@ -1,7 +1,8 @@
 //! libpmem, opened at run time, so that only its users need it. Its interface is described in libpmem(7).
 
 use iolite_engine::EngineError;
-use libloading::os::unix::{Library as Loaded, RTLD_LOCAL, RTLD_NOW};
+use iolite_engine::library::{functions, open};
+use libc::{c_int, c_uint, c_void, size_t};
 
 /// Do not wait until the copy is persistent.
 pub(super) const NODRAIN: libc::c_uint = 1;
@@ -12,44 +13,27 @@ pub(super) const TEMPORAL: libc::c_uint = 4;
 
 const FILE: &str = "libpmem.so.1";
 
-type Copy = unsafe extern "C" fn(
-    *mut libc::c_void,
-    *const libc::c_void,
-    libc::size_t,
-    libc::c_uint,
-) -> *mut libc::c_void;
-type Drain = unsafe extern "C" fn();
-type IsPersistent = unsafe extern "C" fn(*const libc::c_void, libc::size_t) -> libc::c_int;
-
-/// The functions of the library that this engine uses. The library stays loaded as long as this exists.
-pub(super) struct Library {
-    copy: Copy,
-    drain: Drain,
-    is_persistent: IsPersistent,
-    _loaded: Loaded,
+functions! {
+    /// The functions of the library that this engine uses.
+    Library {
+        copy = "pmem_memcpy": fn(*mut c_void, *const c_void, size_t, c_uint) -> *mut c_void;
+        drain = "pmem_drain": fn();
+        is_persistent = "pmem_is_pmem": fn(*const c_void, size_t) -> c_int;
+    }
 }
 
 impl Library {
     /// Loads it for an engine.
     pub(super) fn load(engine: &'static str) -> Result<Library, EngineError> {
-        let missing = |error: libloading::Error| EngineError::Library {
+        // SAFETY: libpmem only looks at the CPU and at its environment when it is loaded. The types are those of its
+        // manual page.
+        unsafe { open(FILE, |library| Library::found(library)) }.map_err(|why| EngineError::Library {
             engine,
             library: FILE,
             debian: "libpmem1",
             rhel: "libpmem",
-            why: error.to_string(),
-        };
-        // SAFETY: libpmem only looks at the CPU and at its environment when it is loaded. The types are those of its
-        // manual page, and the functions are not used after the library.
-        unsafe {
-            let loaded = Loaded::open(Some(FILE), RTLD_NOW | RTLD_LOCAL).map_err(missing)?;
-            Ok(Library {
-                copy: *loaded.get::<Copy>(b"pmem_memcpy\0").map_err(missing)?,
-                drain: *loaded.get::<Drain>(b"pmem_drain\0").map_err(missing)?,
-                is_persistent: *loaded.get::<IsPersistent>(b"pmem_is_pmem\0").map_err(missing)?,
-                _loaded: loaded,
-            })
-        }
+            why,
+        })
     }
 
     /// Copies to persistent memory.

@@ -2,7 +2,7 @@
 //! completion.
 
 use crate::completed_later::{Completer, Completions};
-use iolite_engine::{BufferLayout, Completion, Errno, LAST_WAIT, Outcome, Unit};
+use iolite_engine::{BufferLayout, Completion, Errno, LAST_WAIT, Outcome, Queued, Unit};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -45,6 +45,34 @@ pub(crate) struct Ticket {
 unsafe impl Sync for Ticket {}
 // SAFETY: as above; the buffer is the unit's, and moves with it.
 unsafe impl Send for Ticket {}
+
+/// The part of [`Engine`](iolite_engine::Engine) for engines whose units have tickets, in `self.tickets`.
+macro_rules! has_tickets {
+    () => {
+        fn prepare(
+            &mut self,
+            layout: &iolite_engine::BufferLayout,
+        ) -> Result<(), iolite_engine::EngineError> {
+            self.tickets.prepare(layout);
+            Ok(())
+        }
+
+        fn reap(
+            &mut self,
+            min: usize,
+            max: usize,
+            timeout: Option<std::time::Duration>,
+            done: &mut Vec<iolite_engine::Completion>,
+        ) -> Result<(), iolite_engine::Errno> {
+            self.tickets.reap(min, max, timeout, done)
+        }
+
+        fn stop_repeating(&mut self) {
+            self.tickets.stop();
+        }
+    };
+}
+pub(crate) use has_tickets;
 
 /// The tickets of all units of a worker.
 pub(crate) struct Tickets {
@@ -105,7 +133,7 @@ impl Tickets {
 
     /// The library has refused the unit (a negated error number). `None` = it has called back nevertheless, so the unit
     /// will be reaped.
-    pub(crate) fn refused(&mut self, unit: u32, result: i32) -> Option<Errno> {
+    fn refused(&mut self, unit: u32, result: i32) -> Option<Errno> {
         let (Some(ticket), Some(completions)) = (self.all.get(unit as usize), &mut self.completions) else {
             return Some(Errno(libc::EINVAL));
         };
@@ -116,6 +144,26 @@ impl Tickets {
         // SAFETY: it was taken back, so nothing else accesses it.
         unsafe { (*ticket.flight.get()).errno = errno };
         Some(Errno(errno))
+    }
+
+    /// The answer to [`Engine::queue`](iolite_engine::Engine::queue) for a unit that was passed to the library. If the
+    /// library has refused it, with this negative result, `release` frees what the callback would have freed.
+    pub(crate) fn answer<T>(
+        &mut self,
+        unit: u32,
+        submitted: Result<(), (i32, T)>,
+        release: impl FnOnce(T),
+    ) -> Queued {
+        match submitted {
+            Ok(()) => Queued::Queued,
+            Err((result, rest)) => match self.refused(unit, result) {
+                Some(errno) => {
+                    release(rest);
+                    Queued::Completed(Err(errno))
+                }
+                None => Queued::Queued,
+            },
+        }
     }
 
     /// As [`Engine::reap`](iolite_engine::Engine::reap).

@@ -50,7 +50,7 @@ impl Storage for Files {
         // SAFETY: the file is open.
         let sync = |handle| checked(unsafe { (lib.sync)(handle, ptr::null_mut(), ptr::null_mut()) });
         // Cached writes are only flushed by a sync through the handle with which they were written.
-        if let Some(file) = self.open.iter().flatten().find(|file| file.name == wanted) {
+        if let Some(file) = self.open.iter().find(|file| file.name == wanted) {
             return sync(file.handle).map_err(|error| self.about(name, &error));
         }
         let opened = self.volume.open_file(&wanted, libc::O_RDWR);

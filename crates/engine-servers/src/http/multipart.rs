@@ -233,7 +233,7 @@ impl HttpEngine {
 
     /// Begins an upload for this write and for later ones of the same object.
     fn begin_upload(&mut self, write: Write) -> io::Result<()> {
-        let Some(file) = self.files.get(write.file as usize).and_then(Option::as_ref) else {
+        let Some(file) = self.files.get(write.file) else {
             return Err(io::Error::from_raw_os_error(libc::EBADF));
         };
         let (file_name, end) = (file.name.clone(), file.end);

@@ -288,7 +288,7 @@ impl Storage for HttpEngine {
         self.needs_one_block()?;
         // Removes all blocks that the job may have written, anywhere in the file. Of other files, removes the blocks
         // that a lookup finds.
-        let known = self.files.iter().flatten().find(|file| file.name == name).map(|file| file.end);
+        let known = self.files.iter().find(|file| file.name == name).map(|file| file.end);
         let count = match known {
             Some(end) => end.div_ceil(self.block),
             None => self.count_blocks(&name)?,

@@ -120,7 +120,7 @@ impl Storage for LibhdfsEngine {
     fn sync(&mut self, name: &Path) -> io::Result<()> {
         let place = self.cluster.place(hdfs_name(name)?);
         // Closed chunks were synced before they were closed.
-        let opened = self.files.iter_mut().flatten().find(|file| file.chunks.place == place);
+        let opened = self.files.iter_mut().find(|file| file.chunks.place == place);
         Ok(opened.map_or(Ok(()), |file| file.sync())?)
     }
 

@@ -106,7 +106,10 @@ fn the_picture_of_the_crates_is_true() {
     for (name, used) in crates.iter().filter(|(name, _)| *name != "fuzz") {
         let floor = floor_of(name).unwrap_or_else(|| panic!("{name} is not in the picture"));
         for used in used {
-            assert!(floor_of(used).is_some_and(|below| below > floor), "{name} depends on {used}: not below it");
+            assert!(
+                floor_of(used).is_some_and(|below| below > floor),
+                "{name} depends on {used}: not below it"
+            );
         }
     }
     for name in &drawn {

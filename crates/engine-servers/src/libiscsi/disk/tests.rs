@@ -3,7 +3,6 @@
 use super::*;
 use iolite_engine::LAST_WAIT;
 use libc::{c_char, c_uchar};
-use libloading::os::unix::Library as Loaded;
 
 /// The state of the fake library.
 #[derive(Default)]
@@ -118,7 +117,6 @@ fn made() -> io::Result<Disk> {
         free_task,
         receive_into,
         begin,
-        _loaded: Loaded::this(),
     };
     let address = Address { user: None, portal: "h".into(), target: "t".into(), lun: 1 };
     let login = Login { initiator: "me", user: None, target: None };
