@@ -25,6 +25,7 @@ mod script;
 mod spans;
 mod timing;
 mod verify;
+mod waiting;
 mod work;
 
 pub use blocks::BlockLives;

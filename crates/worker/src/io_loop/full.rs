@@ -155,38 +155,6 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.end.stopping
     }
 
-    /// Waits until this time, until the job ends or the controller stops it, and reaps completions meanwhile. `in_hand`
-    /// = an I/O of the workload is still to be issued.
-    ///
-    /// Sleeps overshoot by about 80 µs, so the last part of the wait spins.
-    pub(super) fn wait_until(&mut self, moment: u64, in_hand: bool) {
-        /// Shorter waits only spin.
-        const SPIN_NS: u64 = 200_000;
-        /// How much earlier a sleep ends.
-        const EARLY_NS: u64 = 120_000;
-        /// How long to sleep at most between two checks for requests of the controller.
-        const MOST_NS: u64 = 20_000_000;
-        self.commit();
-        loop {
-            if self.is_called_off(in_hand) {
-                return;
-            }
-            let now = self.clock.now();
-            if now >= moment {
-                return;
-            }
-            let left = moment.min(self.time.next_event.max(now)) - now;
-            let nap = if left > SPIN_NS { (left - EARLY_NS).min(MOST_NS) } else { 0 };
-            if self.flight.count > 0 {
-                self.reap_within(std::time::Duration::from_nanos(nap));
-            } else if nap > 0 {
-                std::thread::sleep(std::time::Duration::from_nanos(nap));
-            } else {
-                std::hint::spin_loop();
-            }
-        }
-    }
-
     /// Performs the steps that this I/O requires first. Returns false if it cannot be issued.
     pub(super) fn before(&mut self, io: &Io) -> bool {
         if !self.is_possible(io) {

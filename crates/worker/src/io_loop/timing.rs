@@ -1,5 +1,6 @@
 //! The time and the ramp of a job: when the loop has to decide something.
 
+use super::waiting::Oversleep;
 use iolite_engine::Requests;
 
 /// When the loop has to decide something besides issuing I/O. Times are nanoseconds of the clock.
@@ -17,6 +18,8 @@ pub(super) struct Timing {
     pub until_clock: u32,
     /// Requests to a server that had been made when counting began.
     pub requests_before: Requests,
+    /// How long sleeps take.
+    pub oversleep: Oversleep,
 }
 
 impl Default for Timing {
@@ -28,6 +31,7 @@ impl Default for Timing {
             ramping: false,
             until_clock: 0,
             requests_before: Requests::default(),
+            oversleep: Oversleep::new(),
         }
     }
 }

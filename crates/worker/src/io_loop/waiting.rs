@@ -1,0 +1,111 @@
+//! Waiting for a moment: the start of the next I/O of a rate, a replay, or the end of a pause.
+
+use super::IoLoop;
+use iolite_engine::Engine;
+use iolite_os::time::make_timers_exact;
+use iolite_workload::Generator;
+use std::time::Duration;
+
+/// How much longer than asked the system lets this thread sleep.
+///
+/// A sleep ends earlier by this, and the rest of the wait spins. So an I/O starts at its time, and the processor is busy
+/// for about as long as sleeps differ from each other, rather than for the longest of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Oversleep {
+    mean_ns: u64,
+    /// The system was asked to end sleeps of this thread in time.
+    has_exact_timers: bool,
+}
+
+impl Oversleep {
+    /// The most that is expected of a sleep. More is an interruption, which spinning could not prevent either.
+    const MOST_NS: u64 = 100_000;
+    /// A new value counts this part of the mean.
+    const WEIGHT: u64 = 8;
+
+    pub(super) fn new() -> Self {
+        Oversleep { mean_ns: 20_000, has_exact_timers: false }
+    }
+
+    /// Before the first sleep.
+    fn prepare(&mut self) {
+        if !std::mem::replace(&mut self.has_exact_timers, true) {
+            make_timers_exact();
+        }
+    }
+
+    /// The part of a wait to sleep through; 0 = it is too short to sleep.
+    fn nap(self, left_ns: u64) -> u64 {
+        // A shorter sleep costs more than it saves.
+        const SHORTEST_NS: u64 = 3_000;
+        let nap = left_ns.saturating_sub(self.mean_ns);
+        if nap < SHORTEST_NS { 0 } else { nap }
+    }
+
+    /// A sleep of `asked` took `slept`.
+    fn learn(&mut self, asked: u64, slept: u64) {
+        // (If it was ended early, by a completion or a signal, it says nothing.)
+        if let Some(over) = slept.checked_sub(asked) {
+            let over = over.min(Oversleep::MOST_NS);
+            self.mean_ns = (self.mean_ns * (Oversleep::WEIGHT - 1) + over) / Oversleep::WEIGHT;
+        }
+    }
+}
+
+impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
+    /// Waits until this time, until the job ends or the controller stops it, and reaps completions meanwhile. `in_hand`
+    /// = an I/O of the workload is still to be issued.
+    pub(super) fn wait_until(&mut self, moment: u64, in_hand: bool) {
+        /// How long to sleep at most between two checks for requests of the controller.
+        const MOST_NS: u64 = 20_000_000;
+        self.commit();
+        self.time.oversleep.prepare();
+        loop {
+            if self.is_called_off(in_hand) {
+                return;
+            }
+            let now = self.clock.now();
+            if now >= moment {
+                return;
+            }
+            let left = moment.min(self.time.next_event.max(now)) - now;
+            let nap = self.time.oversleep.nap(left).min(MOST_NS);
+            if self.flight.count > 0 {
+                self.reap_within(Duration::from_nanos(nap));
+            } else if nap > 0 {
+                std::thread::sleep(Duration::from_nanos(nap));
+            } else {
+                std::hint::spin_loop();
+            }
+            if nap > 0 {
+                self.time.oversleep.learn(nap, self.clock.now() - now);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sleep_ends_earlier_by_what_sleeps_usually_take_too_long() {
+        let mut oversleep = Oversleep::new();
+        for _ in 0..100 {
+            oversleep.learn(50_000, 58_000);
+        }
+        let nap = oversleep.nap(200_000);
+        assert!((191_500..=193_000).contains(&nap), "{nap}");
+        assert_eq!(oversleep.nap(9_000), 0, "what is left would be slept through");
+    }
+
+    #[test]
+    fn sleeps_that_end_early_and_interruptions_hardly_count() {
+        let mut oversleep = Oversleep::new();
+        let before = oversleep.nap(1_000_000);
+        oversleep.learn(500_000, 20_000);
+        assert_eq!(oversleep.nap(1_000_000), before);
+        oversleep.learn(500_000, 900_000_000);
+        assert!(before - oversleep.nap(1_000_000) <= Oversleep::MOST_NS / Oversleep::WEIGHT);
+    }
+}
