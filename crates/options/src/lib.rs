@@ -7,10 +7,10 @@
 //! | the name, default and help of an option; obsolete ones | `defs/`, one item per option; `defs/past.rs` |
 //! | its field | `job/`, a group of options per file; fields that several engines share: `definition/places.rs` |
 //! | options of engines; what an engine is | `engines/`; `engines/catalogue.rs` in the words of `engines/facets.rs` |
-//! | parsing of values; their types | `values/`; `typed.rs` |
+//! | parsing of values, and what of them is ignored; their types | `values/`, `values/notes.rs`; `typed.rs` |
 //! | job files | `jobfile.rs`, `substitute.rs`; sections that `--section` leaves out: `assemble.rs` |
 //! | the meaning of several options together | `decided.rs`, `rules.rs`, `needs.rs` |
-//! | what differs under the name `fio` | `name.rs` |
+//! | what differs under the name `fio`; refusals in its words | `name.rs`; `JobOptions::be_as_fio` and `reason` in `decided.rs` |
 //! | suggestions for misspelt words | `spelling.rs` |
 //! | secrets: what stands in their place, and where they come from | `is_secret` in `definition.rs`; `engines/secret.rs`; in URLs: `engines/url.rs` |
 //! | profiles | `profiles/` |
