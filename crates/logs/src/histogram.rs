@@ -16,7 +16,7 @@ pub(crate) struct Counts {
     pub direction: Direction,
     /// End of the window, in nanoseconds from the log's zero.
     pub at: u64,
-    /// Length of the I/O that ended the window, in bytes.
+    /// Length of the last I/O of the window, in bytes.
     pub length: u64,
     /// The number of I/Os.
     pub total: u64,
@@ -33,6 +33,12 @@ impl Counts {
     pub fn clear(&mut self) {
         self.total = 0;
         self.buckets.fill(0);
+    }
+
+    /// Adds the counts of the window before this one.
+    pub fn add(&mut self, before: &Counts) {
+        self.total += before.total;
+        self.buckets.iter_mut().zip(&before.buckets).for_each(|(mine, theirs)| *mine += theirs);
     }
 
     /// Appends the line.

@@ -10,6 +10,7 @@
 
 mod decimal;
 mod file;
+mod grid;
 mod histogram;
 pub mod inflate;
 mod item;

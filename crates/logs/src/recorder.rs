@@ -5,6 +5,7 @@
 
 use crate::Job;
 use crate::file::{self, LogFile};
+use crate::grid::Grid;
 use crate::histogram::Counts;
 use crate::item::{Done, Io, Item};
 use crate::line::{Columns, LineMaker};
@@ -19,9 +20,9 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The number of histograms that can be on their way to the writer, in addition to the three (one per direction) that
-/// are being filled.
-const SPARE_HISTOGRAMS: usize = 6;
+/// The number of histograms that can be on their way to the writer, or belong to the window before the current one, in
+/// addition to the three (one per direction) that are being filled.
+const SPARE_HISTOGRAMS: usize = 9;
 
 /// The values to log, and the files.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize, PartialEq, Eq)]
@@ -50,13 +51,12 @@ pub struct Settings {
     pub zero: Option<u64>,
 }
 
-/// The histograms of the current window.
+/// The histograms of the current window and of the one before it, which the last window may join.
 #[derive(Debug)]
 struct Histograms {
-    period: u64,
-    began: u64,
-    due: u64,
+    grid: Grid,
     filling: [Box<Counts>; 3],
+    before: [Option<Box<Counts>>; 3],
     full: Producer<Box<Counts>>,
     spare: Consumer<Box<Counts>>,
 }
@@ -121,10 +121,9 @@ impl Recorder {
             windows: (values && settings.average_ns > 0)
                 .then(|| Windows::new(settings.average_ns, settings.shown)),
             histograms: histograms_wanted.then(|| Histograms {
-                period: settings.histogram_ns,
-                began: 0,
-                due: u64::MAX,
+                grid: Grid::new(settings.histogram_ns),
                 filling: Direction::ALL.map(Counts::new),
+                before: [const { None }; 3],
                 full,
                 spare,
             }),
@@ -143,7 +142,7 @@ impl Recorder {
             windows.begin(now, self.zero);
         }
         if let Some(histograms) = &mut self.histograms {
-            (histograms.began, histograms.due) = (now, now.saturating_add(histograms.period));
+            histograms.grid.begin(now);
         }
     }
 
@@ -161,46 +160,63 @@ impl Recorder {
             }
             self.queue.push(done.lower());
         }
-        if let Some(windows) = &mut self.windows
-            && windows.add(&done, io.complete)
+        if let Some(windows) = &mut self.windows {
+            if windows.is_over(io.complete) {
+                windows.close(io.complete, |item| self.queue.push(item));
+            }
+            windows.add(&done);
+        }
+        if let Some(histograms) = &self.histograms
+            && histograms.grid.is_over(io.complete)
         {
-            self.close_windows();
+            self.close_histograms(io.complete);
         }
         if let Some(histograms) = &mut self.histograms {
             let counts = &mut histograms.filling[io.direction.index()];
             counts.total += 1;
             counts.buckets[bucket_of(done.clat())] += 1;
             counts.length = io.length;
-            if io.complete >= histograms.due {
-                self.close_histograms(io.complete);
-            }
         }
         !self.queue.has_failed()
     }
 
-    #[cold]
-    fn close_windows(&mut self) {
-        if let Some(windows) = &mut self.windows {
-            windows.close(|item| self.queue.push(item));
-        }
-    }
-
+    /// Goes on to the window in which `now` lies.
     #[cold]
     fn close_histograms(&mut self, now: u64) {
-        let at = now.wrapping_sub(self.zero);
-        for direction in Direction::ALL {
-            self.hand_over(direction, at);
-        }
-        if let Some(histograms) = &mut self.histograms {
-            let passed = now.saturating_sub(histograms.began) / histograms.period;
-            histograms.due = histograms.began.saturating_add((passed + 1).saturating_mul(histograms.period));
+        let Some(histograms) = &mut self.histograms else { return };
+        let at = histograms.grid.advance(now).wrapping_sub(self.zero);
+        for index in 0..3 {
+            self.hand_over(index);
+            self.put_aside(index, at);
         }
     }
 
-    /// Sends the histogram of a direction to the writer, unless it is empty.
-    fn hand_over(&mut self, direction: Direction, at: u64) {
+    /// Ends the last window with the job, which ended `now`.
+    fn finish_histograms(&mut self, now: u64) {
         let Some(histograms) = &mut self.histograms else { return };
-        if histograms.filling[direction.index()].total == 0 {
+        let rest = histograms.grid.rest(now);
+        let at = rest.end.wrapping_sub(self.zero);
+        let before = at - rest.span;
+        for index in 0..3 {
+            let Some(histograms) = &mut self.histograms else { return };
+            let last = &mut histograms.filling[index];
+            if rest.joins
+                && last.total > 0
+                && let Some(joined) = histograms.before[index].take_if(|joined| joined.at == before)
+            {
+                last.add(&joined);
+            }
+            self.hand_over(index);
+            self.put_aside(index, at);
+            self.hand_over(index);
+        }
+    }
+
+    /// Ends the histogram that is being filled, unless it is empty: from now on it belongs to the window before the
+    /// current one.
+    fn put_aside(&mut self, index: usize, at: u64) {
+        let Some(histograms) = &mut self.histograms else { return };
+        if histograms.filling[index].total == 0 {
             return;
         }
         let has_spare = || histograms.spare.slots() > 0;
@@ -209,24 +225,34 @@ impl Recorder {
         }
         // Without a spare histogram, the writer is gone.
         if let Ok(mut empty) = histograms.spare.pop() {
-            empty.direction = direction;
-            let mut full = std::mem::replace(&mut histograms.filling[direction.index()], empty);
+            empty.direction = Direction::ALL[index];
+            let mut full = std::mem::replace(&mut histograms.filling[index], empty);
             full.at = at;
+            histograms.before[index] = Some(full);
+        }
+    }
+
+    /// Sends the histogram of the window before the current one to the writer, if there is one.
+    fn hand_over(&mut self, index: usize) {
+        if let Some(histograms) = &mut self.histograms
+            && let Some(full) = histograms.before[index].take()
+        {
             // This cannot fail: there is room for all histograms.
             let _ = histograms.full.push(full);
         }
     }
 
-    /// Ends the logs: the rest is written to the files. Returns how long the job has waited for its logs.
+    /// Ends the logs with the job, which ended `now`: the rest is written to the files. Returns how long the job has
+    /// waited for its logs.
     ///
     /// # Errors
     ///
     /// The first error of writing a log.
     pub fn finish(mut self, now: u64) -> Result<Duration, LogError> {
         if let Some(windows) = &mut self.windows {
-            windows.finish(|item| self.queue.push(item));
+            windows.finish(now, |item| self.queue.push(item));
         }
-        self.close_histograms(now);
+        self.finish_histograms(now);
         self.queue.end()?;
         Ok(self.queue.waited())
     }

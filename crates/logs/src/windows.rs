@@ -1,13 +1,12 @@
 //! Averages over windows (`log_avg_msec`). They need only running sums, whatever the number of I/Os is.
 //!
-//! A window ends with the first I/O that completes at or after its end; this I/O still belongs to it. So a pause makes
-//! a window longer, windows without I/O have no entry, and the sums are exact. If the rest at the end is too short for
-//! a rate, it joins the window before it.
+//! An I/O counts in the window in which it completes. Windows without I/O have no entry, as with fio. What the rounding
+//! of a rate takes from a window is added to the next one, so rates times lengths add up to the total.
 
+use crate::grid::{Grid, Rest};
 use crate::item::Done;
 use crate::{LogKind, item::Item};
-use iolite_stats::{kib_per_second, per_second};
-use iolite_types::Direction;
+use iolite_types::{Direction, PerDirection};
 
 /// The value of a window that is logged (`log_window_value`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -77,88 +76,76 @@ struct Window {
 }
 
 impl Window {
-    /// Joins this window and the next.
-    fn join(mut self, later: &Window) -> Window {
-        self.span += later.span;
-        self.end = later.end;
-        for (sums, others) in self.sums.iter_mut().zip(&later.sums) {
-            sums.join(others);
-        }
-        self
-    }
-
     fn has_io(&self) -> bool {
         self.sums.iter().any(|sums| sums.total.count > 0)
     }
+}
 
-    /// Passes the values of the window to `tell`. The times of the log are relative to `zero`.
-    fn tell(&self, shown: WindowValue, zero: u64, tell: &mut impl FnMut(Item)) {
-        let at = self.end.wrapping_sub(zero);
-        for direction in Direction::ALL {
-            let sums = &self.sums[direction.index()];
-            let mut tell = |kind, mean, most| {
-                let value = if shown == WindowValue::Most { most } else { mean };
-                tell(Item::Window { kind, direction, at, value, most });
-            };
-            for (kind, sum) in [
-                (LogKind::Submission, &sums.submission),
-                (LogKind::Completion, &sums.completion),
-                (LogKind::Total, &sums.total),
-                (LogKind::FirstByte, &sums.first_byte),
-            ] {
-                if let Some(mean) = sum.mean() {
-                    tell(kind, mean, sum.most);
-                }
-            }
-            if sums.total.count > 0 {
-                let bandwidth = kib_per_second(sums.bytes, self.span);
-                tell(LogKind::Bandwidth, bandwidth, bandwidth);
-                let iops = per_second(sums.total.count, self.span);
-                tell(LogKind::Iops, iops, iops);
-            }
-        }
+/// A series of rates, rounded so that the sum stays exact.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    /// The unit of the amounts: 1 I/O or 1024 bytes.
+    unit: i128,
+    /// What earlier rates, times their windows, lack of the amounts; in billionths.
+    lacking: i128,
+}
+
+impl Rate {
+    /// The rate of a window.
+    fn next(&mut self, amount: u64, span: u64) -> u64 {
+        let divisor = self.unit * i128::from(span);
+        let all = i128::from(amount) * 1_000_000_000 + self.lacking;
+        let rate = (all + divisor / 2).div_euclid(divisor).max(0);
+        self.lacking = all - rate * divisor;
+        rate as u64
     }
 }
 
 /// The current window and the one before it.
 #[derive(Debug)]
 pub(crate) struct Windows {
-    period: u64,
+    grid: Grid,
     shown: WindowValue,
     /// The zero of the log's times.
     zero: u64,
-    /// Start of the first window.
-    began: u64,
-    /// End of the last window.
-    last: u64,
-    /// Planned end of the current window.
-    due: u64,
-    /// Completion of the last I/O.
-    latest: u64,
     sums: [Sums; 3],
     /// The previous window. Its values are logged as soon as it is clear that the current window does not join it.
     before: Option<Window>,
+    bandwidth: PerDirection<Rate>,
+    iops: PerDirection<Rate>,
 }
 
 impl Windows {
     /// Windows of `period` nanoseconds.
     pub fn new(period: u64, shown: WindowValue) -> Windows {
-        let sums = [Sums::default(); 3];
-        Windows { period, shown, zero: 0, began: 0, last: 0, due: u64::MAX, latest: 0, sums, before: None }
+        let rate = |unit| PerDirection { values: [Rate { unit, lacking: 0 }; 3] };
+        Windows {
+            grid: Grid::new(period),
+            shown,
+            zero: 0,
+            sums: [Sums::default(); 3],
+            before: None,
+            bandwidth: rate(1024),
+            iops: rate(1),
+        }
     }
 
     /// Starts the first window now. The times of the log are relative to `zero`.
     pub fn begin(&mut self, now: u64, zero: u64) {
+        *self = Windows::new(self.grid.period(), self.shown);
         self.zero = zero;
-        (self.began, self.last, self.latest) = (now, now, now);
-        self.due = now.saturating_add(self.period);
-        self.sums = [Sums::default(); 3];
-        self.before = None;
+        self.grid.begin(now);
     }
 
-    /// Adds an I/O that was reaped `now`. Returns whether the window is over.
+    /// Whether the current window is over.
     #[inline(always)]
-    pub fn add(&mut self, done: &Done, now: u64) -> bool {
+    pub fn is_over(&self, now: u64) -> bool {
+        self.grid.is_over(now)
+    }
+
+    /// Adds an I/O to the current window.
+    #[inline(always)]
+    pub fn add(&mut self, done: &Done) {
         let sums = &mut self.sums[done.direction.index()];
         sums.bytes += done.length;
         sums.total.add(done.lat);
@@ -169,52 +156,67 @@ impl Windows {
         if let Some(time) = done.first_byte {
             sums.first_byte.add(time);
         }
-        self.latest = now;
-        now >= self.due
     }
 
-    /// Ends the window with the last I/O, and passes the values of the previous window to `tell`.
-    pub fn close(&mut self, mut tell: impl FnMut(Item)) {
-        let window = self.take();
+    /// Goes on to the window in which `now` lies, and passes the values of the window before the current one to `log`.
+    pub fn close(&mut self, now: u64, mut log: impl FnMut(Item)) {
+        let end = self.grid.advance(now);
+        let window = Window { span: self.grid.period(), end, sums: std::mem::take(&mut self.sums) };
         if let Some(before) = self.before.replace(window) {
-            before.tell(self.shown, self.zero, &mut tell);
+            self.log(&before, &mut log);
         }
-        // Windows keep their planned ends, even if one ended late. But no window is shorter than half a period:
-        // otherwise the burst after a pause would look like a rate that the job never had.
-        let passed = (self.last - self.began).saturating_add((self.period - 1) / 2) / self.period;
-        self.due = self.began.saturating_add((passed + 1).saturating_mul(self.period));
     }
 
-    /// Ends the last window, and passes all remaining values to `tell`.
-    ///
-    /// The last window ends with the last I/O, not with the end of the job. If it is shorter than half a period, it
-    /// joins the previous window: the I/Os in flight at the end of the run time complete within microseconds, at a rate
-    /// that the job never had.
-    pub fn finish(&mut self, mut tell: impl FnMut(Item)) {
-        let rest = self.take();
-        let last = match self.before.take() {
-            Some(before) if !rest.has_io() => before,
-            Some(before) if rest.span < self.period.div_ceil(2) => before.join(&rest),
-            Some(before) => {
-                before.tell(self.shown, self.zero, &mut tell);
-                rest
+    /// Ends the last window with the job, which ended `now`, and passes all remaining values to `log`.
+    pub fn finish(&mut self, now: u64, mut log: impl FnMut(Item)) {
+        let Rest { end, span, joins } = self.grid.rest(now);
+        let mut last = Window { span, end, sums: std::mem::take(&mut self.sums) };
+        if joins && last.has_io() {
+            last.span += self.grid.period();
+            // The window before it may be without I/O.
+            if let Some(before) = self.before.take_if(|before| before.end == end - span) {
+                last.sums.iter_mut().zip(&before.sums).for_each(|(mine, others)| mine.join(others));
             }
-            None => rest,
-        };
-        last.tell(self.shown, self.zero, &mut tell);
+        }
+        for window in self.before.take().into_iter().chain([last]) {
+            self.log(&window, &mut log);
+        }
     }
 
-    /// Ends the current window with the last I/O, and begins the next one.
-    fn take(&mut self) -> Window {
-        let end = self.latest.max(self.last);
-        let span = (end - std::mem::replace(&mut self.last, end)).max(1);
-        Window { span, end, sums: std::mem::take(&mut self.sums) }
+    /// Passes the values of a window to `log`.
+    fn log(&mut self, window: &Window, log: &mut impl FnMut(Item)) {
+        let at = window.end.wrapping_sub(self.zero);
+        for direction in Direction::ALL {
+            let sums = &window.sums[direction.index()];
+            if sums.total.count == 0 {
+                continue;
+            }
+            let mut log = |kind, mean, most| {
+                let value = if self.shown == WindowValue::Most { most } else { mean };
+                log(Item::Window { kind, direction, at, value, most });
+            };
+            for (kind, sum) in [
+                (LogKind::Submission, &sums.submission),
+                (LogKind::Completion, &sums.completion),
+                (LogKind::Total, &sums.total),
+                (LogKind::FirstByte, &sums.first_byte),
+            ] {
+                if let Some(mean) = sum.mean() {
+                    log(kind, mean, sum.most);
+                }
+            }
+            let bandwidth = self.bandwidth[direction].next(sums.bytes, window.span);
+            log(LogKind::Bandwidth, bandwidth, bandwidth);
+            let iops = self.iops[direction].next(sums.total.count, window.span);
+            log(LogKind::Iops, iops, iops);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;
 
@@ -232,127 +234,125 @@ mod tests {
         }
     }
 
-    type Told = Vec<(LogKind, Direction, u64, u64)>;
+    /// Kind, direction, time in milliseconds, value and largest value of each logged line.
+    type Logged = Vec<(LogKind, Direction, u64, u64, u64)>;
 
-    /// The values of each logged line, and the times in milliseconds.
-    fn told(go: impl FnOnce(&mut dyn FnMut(Item))) -> (Vec<u64>, Told) {
-        let (mut times, mut told) = (Vec::new(), Vec::new());
-        go(&mut |item| {
-            let Item::Window { kind, direction, at, value, most } = item else { panic!("{item:?}") };
-            told.push((kind, direction, value, most));
-            times.push(at / MS);
-        });
-        times.dedup();
-        (times, told)
-    }
-
-    fn close(windows: &mut Windows) -> (Vec<u64>, Told) {
-        told(|tell| windows.close(tell))
-    }
-
-    fn finish(mut windows: Windows) -> (Vec<u64>, Told) {
-        told(|tell| windows.finish(tell))
-    }
-
-    fn iops(told: &Told) -> Vec<u64> {
-        told.iter().filter(|(kind, ..)| *kind == LogKind::Iops).map(|&(_, _, value, _)| value).collect()
-    }
-
-    /// Windows of 100 ms, with an I/O every `every` up to the time `until`.
-    fn reads(every: u64, until: u64) -> (Windows, Vec<u64>, Told) {
-        let mut windows = Windows::new(100 * MS, WindowValue::Mean);
+    /// Windows of 100 ms that begin at 0, with these I/Os (completion and entry), and the end of the job.
+    fn logged(shown: WindowValue, ios: &[(u64, Done)], ended: u64) -> Logged {
+        let mut windows = Windows::new(100 * MS, shown);
         windows.begin(0, 0);
-        let (mut times, mut values) = (Vec::new(), Vec::new());
-        for now in (1..).map(|number| number * every).take_while(|&now| now <= until) {
-            if windows.add(&done(Direction::Read, 100, None), now) {
-                let (at, told) = close(&mut windows);
-                times.extend(at);
-                values.extend(told);
+        let mut lines = Vec::new();
+        let mut log = |item| {
+            let Item::Window { kind, direction, at, value, most } = item else { panic!("{item:?}") };
+            lines.push((kind, direction, at / MS, value, most));
+        };
+        for (now, io) in ios {
+            if windows.is_over(*now) {
+                windows.close(*now, &mut log);
+            }
+            windows.add(io);
+        }
+        windows.finish(ended, &mut log);
+        lines
+    }
+
+    /// The same for reads at these times: time and value of each line of this kind.
+    fn of_reads(kind: LogKind, times: impl IntoIterator<Item = u64>, ended: u64) -> Vec<(u64, u64)> {
+        let ios: Vec<_> = times.into_iter().map(|now| (now, done(Direction::Read, 100, None))).collect();
+        let lines = logged(WindowValue::Mean, &ios, ended).into_iter().filter(|line| line.0 == kind);
+        lines.map(|(_, _, at, value, _)| (at, value)).collect()
+    }
+
+    fn iops(times: impl IntoIterator<Item = u64>, ended: u64) -> Vec<(u64, u64)> {
+        of_reads(LogKind::Iops, times, ended)
+    }
+
+    /// A job that does ten I/Os at once and thinks for 35 ms, for 300 ms.
+    #[test]
+    fn bursts_count_where_they_are() {
+        let bursts = (0..9).flat_map(|burst| (1..=10).map(move |io| burst * 35 * MS + io));
+        assert_eq!(iops(bursts, 300 * MS + 4000), [(100, 300), (200, 300), (300, 300)]);
+    }
+
+    #[test]
+    fn windows_without_io_have_no_line_and_change_no_other() {
+        let pause = (1..=20).chain((1..=20).map(|io| 470 * MS + io));
+        assert_eq!(iops(pause, 700 * MS), [(100, 200), (500, 200)]);
+        assert_eq!(iops([], 700 * MS), []);
+        // An I/O that takes longer than a window, one that completes at an edge, and the last one after an empty window.
+        assert_eq!(iops([250 * MS, 300 * MS, 501 * MS], 502 * MS), [(300, 10), (400, 10), (502, 10)]);
+    }
+
+    #[test]
+    fn directions_are_apart_and_latencies_are_those_of_the_window() {
+        let ios = [
+            (60 * MS, done(Direction::Write, 50, Some(20))),
+            (99 * MS, done(Direction::Read, 300, None)),
+            (99 * MS, done(Direction::Write, 70, Some(30))),
+            (101 * MS, done(Direction::Read, 900, None)),
+        ];
+        let expected = [
+            (LogKind::Completion, Direction::Read, 100, 290, 290),
+            (LogKind::Total, Direction::Read, 100, 300, 300),
+            (LogKind::Bandwidth, Direction::Read, 100, 40, 40),
+            (LogKind::Iops, Direction::Read, 100, 10, 10),
+            (LogKind::Submission, Direction::Write, 100, 25, 30),
+            (LogKind::Completion, Direction::Write, 100, 35, 40),
+            (LogKind::Total, Direction::Write, 100, 60, 70),
+            (LogKind::Bandwidth, Direction::Write, 100, 80, 80),
+            (LogKind::Iops, Direction::Write, 100, 20, 20),
+        ];
+        assert_eq!(logged(WindowValue::Both, &ios, 150 * MS)[..9], expected);
+        assert_eq!(logged(WindowValue::Most, &ios, 150 * MS)[6].3, 70);
+    }
+
+    #[test]
+    fn the_last_window_ends_with_the_job_and_a_tenth_joins_the_one_before() {
+        let every_10_ms = |until: u64| (1..).map(|io| io * 10 * MS - 1).take_while(move |&at| at < until * MS);
+        let steady = |until| iops(every_10_ms(until), until * MS);
+        assert_eq!(steady(240), [(100, 100), (200, 100), (240, 100)]);
+        assert_eq!(steady(210), [(100, 100), (200, 100), (210, 100)]);
+        assert_eq!(steady(30), [(30, 100)]);
+        let in_flight = every_10_ms(200).chain([200 * MS + 5000; 5]);
+        assert_eq!(iops(in_flight, 200 * MS + 6000), [(100, 100), (200, 150)]);
+        let in_flight = every_10_ms(200).chain([207 * MS]);
+        assert_eq!(iops(in_flight, 208 * MS), [(100, 100), (208, 102)]);
+    }
+
+    proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
+        /// The rates of all lines, times the lengths of their windows, are the I/Os and bytes of the job, up to the
+        /// rounding of the last one.
+        #[test]
+        fn the_sum_is_the_total(
+            gaps in prop::collection::vec((0u32..9, 0u64..40), 1..200),
+            lengths in prop::collection::vec(1u64..100_000, 200),
+            after in 0u64..200,
+        ) {
+            let mut now = 0;
+            let mut ios = Vec::new();
+            for ((kind, gap), length) in gaps.into_iter().zip(lengths) {
+                now += if kind == 0 { gap * 10 * MS } else { gap * MS / 10 };
+                ios.push((now, Done { length, ..done(Direction::Trim, 100, None) }));
+            }
+            let ended = now + after * MS / 2;
+            let lines = logged(WindowValue::Mean, &ios, ended);
+            for (kind, unit, total) in [
+                (LogKind::Iops, 1, ios.len() as u64),
+                (LogKind::Bandwidth, 1024, ios.iter().map(|(_, io)| io.length).sum()),
+            ] {
+                let mut sum = 0;
+                for (number, line) in lines.iter().filter(|line| line.0 == kind).enumerate() {
+                    let is_full = line.2 % 100 == 0;
+                    prop_assert!(is_full || line.2.abs_diff(ended / MS) <= 1, "{number}: {line:?}, {ended}");
+                    // The last one begins at an edge, and may have joined a full one before it.
+                    let joined = line.2 % 100 < 10 && line.2 > 100;
+                    let span = if is_full { 100 } else { line.2 % 100 + if joined { 100 } else { 0 } };
+                    sum += line.3 * span * unit;
+                }
+                prop_assert!(sum.abs_diff(total * 1000) <= unit * 110 / 2 + 1, "{kind:?}: {sum} of {total}");
             }
         }
-        (windows, times, values)
-    }
-
-    #[test]
-    fn a_window_ends_with_the_first_io_after_it() {
-        let mut windows = Windows::new(100 * MS, WindowValue::Both);
-        windows.begin(50 * MS, 50 * MS);
-        assert!(!windows.add(&done(Direction::Read, 100, None), 60 * MS));
-        assert!(!windows.add(&done(Direction::Read, 200, None), 149 * MS));
-        assert!(windows.add(&done(Direction::Read, 300, None), 300 * MS));
-        assert_eq!(close(&mut windows), (vec![], vec![]));
-        // 150, 250, 350: the next window keeps its planned end.
-        assert!(!windows.add(&done(Direction::Read, 1, None), 349 * MS));
-        assert!(windows.add(&done(Direction::Read, 1, None), 401 * MS));
-        // Three I/Os of 4 KiB in a quarter of a second. Nothing was queued, so there is no submission latency.
-        let expected = [
-            (LogKind::Completion, Direction::Read, 190, 290),
-            (LogKind::Total, Direction::Read, 200, 300),
-            (LogKind::Bandwidth, Direction::Read, 48, 48),
-            (LogKind::Iops, Direction::Read, 12, 12),
-        ];
-        assert_eq!(close(&mut windows), (vec![250], expected.to_vec()));
-        // Less than half a period is left, so it belongs to the next window.
-        assert!(!windows.add(&done(Direction::Read, 1, None), 549 * MS));
-        assert!(windows.add(&done(Direction::Read, 1, None), 550 * MS));
-    }
-
-    #[test]
-    fn directions_are_apart_and_empty_windows_silent() {
-        let mut windows = Windows::new(100 * MS, WindowValue::Most);
-        windows.begin(40 * MS, 0);
-        windows.add(&done(Direction::Write, 50, Some(20)), 90 * MS);
-        assert!(windows.add(&done(Direction::Write, 70, Some(30)), 140 * MS));
-        assert_eq!(close(&mut windows).1, []);
-        let (times, told) = finish(windows);
-        assert_eq!(times, [140]);
-        assert_eq!(told[0], (LogKind::Submission, Direction::Write, 30, 30));
-        assert_eq!(told[1], (LogKind::Completion, Direction::Write, 40, 40));
-        assert!(told.iter().all(|&(_, direction, ..)| direction == Direction::Write));
-        // From 40 to 140 ms: a tenth of a second.
-        assert_eq!(told[4], (LogKind::Iops, Direction::Write, 20, 20));
-        let mut windows = Windows::new(100 * MS, WindowValue::Most);
-        windows.begin(0, 0);
-        assert_eq!(finish(windows).1, []);
-    }
-
-    #[test]
-    fn ios_in_flight_at_the_end_count_in_the_last_window() {
-        let (mut windows, times, told) = reads(10 * MS, 200 * MS);
-        assert_eq!((times, iops(&told)), (vec![100], vec![100]));
-        for _ in 0..5 {
-            windows.add(&done(Direction::Read, 900, None), 200 * MS + 5000);
-        }
-        let (times, told) = finish(windows);
-        // 15 I/Os in a tenth of a second; the largest values are kept.
-        assert_eq!((times, iops(&told)), (vec![200], vec![150]));
-        let mean = (10 * 100 + 5 * 900) / 15;
-        assert_eq!(told[1], (LogKind::Total, Direction::Read, mean, 900));
-    }
-
-    #[test]
-    fn a_rest_of_half_a_window_stands_alone_and_a_short_job_has_a_line() {
-        let (windows, _, _) = reads(10 * MS, 240 * MS);
-        let (times, told) = finish(windows);
-        assert_eq!((times, iops(&told)), (vec![240], vec![100]));
-        let (windows, _, _) = reads(10 * MS, 250 * MS);
-        let (times, told) = finish(windows);
-        assert_eq!((times, iops(&told)), (vec![200, 250], vec![100, 100]));
-        let (windows, _, _) = reads(10 * MS, 30 * MS);
-        let (times, told) = finish(windows);
-        assert_eq!((times, iops(&told)), (vec![30], vec![100]));
-    }
-
-    /// 1000 I/Os per second, each a little late.
-    #[test]
-    fn rates_are_rounded_to_the_nearest() {
-        let (windows, _, _) = reads(MS + 200, 101 * MS);
-        let (_, told) = finish(windows);
-        assert_eq!(
-            told[2..],
-            [(LogKind::Bandwidth, Direction::Read, 3999, 3999), (LogKind::Iops, Direction::Read, 1000, 1000),]
-        );
-        let (windows, _, _) = reads(MS + 100, 101 * MS);
-        assert_eq!(finish(windows).1[2], (LogKind::Bandwidth, Direction::Read, 4000, 4000));
     }
 }
