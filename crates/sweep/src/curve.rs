@@ -6,6 +6,8 @@ use crate::{Figures, Law, fit};
 const LEAST_POINTS: usize = 4;
 /// The smallest share of the variance that the law must explain for naming a knee.
 const LEAST_FIT: f64 = 0.9;
+/// Ratios of IOPS to latency that differ by less than this share are a tie: repeats of one run differ as much.
+const NEAR: f64 = 0.05;
 
 /// The point beyond which more depth costs more latency than it gains in IOPS.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,6 +16,19 @@ pub struct Knee {
     pub point: usize,
     /// It is the last point: rates may rise further beyond it.
     pub is_last: bool,
+    /// Another point that is nearly as good; `None` = the knee is clear.
+    pub tie: Option<Tie>,
+}
+
+/// A point that chance alone may keep from being the knee. Of several, the one whose IOPS differ most from the knee's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tie {
+    /// The index of the point.
+    pub point: usize,
+    /// The share by which its ratio of IOPS to latency is smaller than the knee's.
+    pub margin: f64,
+    /// Its IOPS relative to the knee's.
+    pub iops: f64,
 }
 
 /// The result of a curve of rates over depths.
@@ -52,7 +67,16 @@ pub fn saturation(points: &[(f64, &Figures)]) -> Saturation {
         (Some(_), Some(powers)) => {
             let best =
                 (0..powers.len()).max_by(|&one, &other| powers[one].total_cmp(&powers[other])).unwrap_or(0);
-            Ok(Knee { point: best, is_last: best + 1 == powers.len() })
+            let tie = |point: usize| Tie {
+                point,
+                margin: 1.0 - powers[point] / powers[best],
+                iops: points[point].1.iops / points[best].1.iops,
+            };
+            let others = (0..powers.len()).filter(|point| *point != best).map(tie);
+            let near = others.filter(|other| other.margin < NEAR);
+            let difference = |tie: &Tie| tie.iops.ln().abs();
+            let tie = near.max_by(|one, other| difference(one).total_cmp(&difference(other)));
+            Ok(Knee { point: best, is_last: best + 1 == powers.len(), tie })
         }
     };
     Saturation { law, knee }
@@ -80,10 +104,22 @@ mod tests {
     #[test]
     fn the_knee_is_where_the_law_bends() {
         let found = look(&disk(16.0, &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0]));
-        assert_eq!(found.knee, Ok(Knee { point: 4, is_last: false }));
+        assert_eq!(found.knee, Ok(Knee { point: 4, is_last: false, tie: None }));
         assert!((found.law.unwrap().sigma - 1.0 / 16.0).abs() < 1e-9);
         let found = look(&disk(1e9, &[1.0, 2.0, 4.0, 8.0]));
-        assert_eq!(found.knee, Ok(Knee { point: 3, is_last: true }));
+        assert_eq!(found.knee, Ok(Knee { point: 3, is_last: true, tie: None }));
+    }
+
+    /// By Little's law, 40% more IOPS at twice the depth are 2% less IOPS for each unit of latency.
+    #[test]
+    fn a_near_tie_is_said_to_be_one() {
+        let mut points = disk(16.0, &[1.0, 2.0, 4.0, 8.0, 16.0]);
+        let iops = points[4].1.iops * 1.4;
+        points.push((32.0, Figures { iops, latency_ns: Some(1e9 * 32.0 / iops), ..Figures::default() }));
+        let knee = look(&points).knee.unwrap();
+        let tie = knee.tie.unwrap();
+        assert_eq!((knee.point, knee.is_last, tie.point), (4, false, 5));
+        assert!((tie.margin - 0.02).abs() < 1e-9 && (tie.iops - 1.4).abs() < 1e-9, "{tie:?}");
     }
 
     #[test]

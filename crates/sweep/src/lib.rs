@@ -10,6 +10,6 @@ mod figures;
 mod law;
 
 pub use axis::{Axis, MOST_POINTS, Point, points};
-pub use curve::{Knee, Saturation, saturation};
+pub use curve::{Knee, Saturation, Tie, saturation};
 pub use figures::{Figures, little};
 pub use law::{Law, fit};

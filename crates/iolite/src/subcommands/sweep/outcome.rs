@@ -201,11 +201,22 @@ impl Curve {
     pub fn words(&self, outcome: &Outcome<'_>) -> String {
         let mut text = match &self.found.knee {
             Ok(knee) => {
-                let run = &outcome.sweep.runs[self.points[knee.point]];
                 let option = depth_option(outcome.sweep).unwrap_or_default();
-                let value = run.values.iter().find(|(name, _)| name == option).map_or("", |(_, value)| value);
+                let value = |point: usize| {
+                    let run = &outcome.sweep.runs[self.points[point]];
+                    run.values.iter().find(|(name, _)| name == option).map_or("", |(_, value)| value)
+                };
                 let beyond = if knee.is_last { ", the last point: it may be beyond" } else { "" };
-                format!("the knee is at {option}={value}{beyond}")
+                let tie = knee.tie.map_or_else(String::new, |tie| {
+                    let (percent, less) = (100.0 * (tie.iops - 1.0), if tie.iops < 1.0 { "less" } else { "more" });
+                    format!(
+                        ", a near tie: {option}={}, with {:.0}% {less} IOPS, has only {:.1}% less IOPS / latency",
+                        value(tie.point),
+                        percent.abs(),
+                        100.0 * tie.margin
+                    )
+                });
+                format!("the knee is at {option}={}{beyond}{tie}", value(knee.point))
             }
             Err(why) => format!("no knee is named: {why}"),
         };
@@ -259,7 +270,10 @@ fn value(outcome: &Outcome<'_>) -> Value {
             "points": curve.points.iter().map(number).collect::<Vec<_>>(),
             "law": curve.found.law.map(|law| json!({
                 "lambda": law.lambda, "sigma": law.sigma, "kappa": law.kappa, "r2": law.fit, "peak_depth": law.peak() })),
-            "knee": knee.map(|knee| json!({ "point": number(&curve.points[knee.point]), "is_last": knee.is_last })),
+            "knee": knee.map(|knee| json!({
+                "point": number(&curve.points[knee.point]), "is_last": knee.is_last,
+                "tie": knee.tie.map(|tie| json!({
+                    "point": number(&curve.points[tie.point]), "margin_percent": 100.0 * tie.margin, "iops_ratio": tie.iops })) })),
             "words": curve.words(outcome),
         })
     };
