@@ -280,6 +280,10 @@ impl Forwarding {
 
     /// The sample for the client, if one is due.
     fn of(&mut self, snapshot: &Snapshot) -> Option<Snapshot> {
+        // The time of the run begins anew with the common start.
+        if snapshot.elapsed_ns + self.interval_ns < self.due_ns {
+            self.due_ns = snapshot.elapsed_ns;
+        }
         if self.interval_ns == 0 || snapshot.elapsed_ns < self.due_ns {
             return None;
         }

@@ -60,7 +60,8 @@ impl Grid {
     pub fn rest(&self, now: u64) -> Rest {
         let from = self.due.saturating_sub(self.period).max(self.began);
         let is_first = from == self.began;
-        let passed = (now.saturating_sub(self.began).saturating_add(MILLISECOND / 2)) / MILLISECOND * MILLISECOND;
+        let passed =
+            (now.saturating_sub(self.began).saturating_add(MILLISECOND / 2)) / MILLISECOND * MILLISECOND;
         // A job of less than a millisecond has a window of one.
         let least = if is_first { MILLISECOND.min(self.period) } else { 0 };
         let end = self.began.saturating_add(passed).clamp(from.saturating_add(least), self.due);

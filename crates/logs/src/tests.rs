@@ -122,7 +122,8 @@ fn windows_and_histograms_add_up() {
     assert_eq!(lines.iter().flat_map(|line| &line.counts).sum::<u64>(), 25_500);
     let iops = fs::read_to_string(path(dir.path(), LogKind::Iops)).unwrap();
     // Rates times the lengths of their windows are the I/Os.
-    let columns = |line: &str| line.split(", ").map(|column| column.parse::<u64>().unwrap()).collect::<Vec<_>>();
+    let columns =
+        |line: &str| line.split(", ").map(|column| column.parse::<u64>().unwrap()).collect::<Vec<_>>();
     let lines: Vec<Vec<u64>> = iops.lines().map(columns).collect();
     let times: Vec<u64> = lines.iter().map(|line| line[0]).collect();
     assert_eq!(times, [10, 10, 20, 20, 25, 25]);

@@ -6,6 +6,7 @@
 use crate::grid::{Grid, Rest};
 use crate::item::Done;
 use crate::{LogKind, item::Item};
+use iolite_stats::RateSeries;
 use iolite_types::{Direction, PerDirection};
 
 /// The value of a window that is logged (`log_window_value`).
@@ -81,26 +82,6 @@ impl Window {
     }
 }
 
-/// A series of rates, rounded so that the sum stays exact.
-#[derive(Clone, Copy, Debug)]
-struct Rate {
-    /// The unit of the amounts: 1 I/O or 1024 bytes.
-    unit: i128,
-    /// What earlier rates, times their windows, lack of the amounts; in billionths.
-    lacking: i128,
-}
-
-impl Rate {
-    /// The rate of a window.
-    fn next(&mut self, amount: u64, span: u64) -> u64 {
-        let divisor = self.unit * i128::from(span);
-        let all = i128::from(amount) * 1_000_000_000 + self.lacking;
-        let rate = (all + divisor / 2).div_euclid(divisor).max(0);
-        self.lacking = all - rate * divisor;
-        rate as u64
-    }
-}
-
 /// The current window and the one before it.
 #[derive(Debug)]
 pub(crate) struct Windows {
@@ -111,22 +92,21 @@ pub(crate) struct Windows {
     sums: [Sums; 3],
     /// The previous window. Its values are logged as soon as it is clear that the current window does not join it.
     before: Option<Window>,
-    bandwidth: PerDirection<Rate>,
-    iops: PerDirection<Rate>,
+    bandwidth: PerDirection<RateSeries>,
+    iops: PerDirection<RateSeries>,
 }
 
 impl Windows {
     /// Windows of `period` nanoseconds.
     pub fn new(period: u64, shown: WindowValue) -> Windows {
-        let rate = |unit| PerDirection { values: [Rate { unit, lacking: 0 }; 3] };
         Windows {
             grid: Grid::new(period),
             shown,
             zero: 0,
             sums: [Sums::default(); 3],
             before: None,
-            bandwidth: rate(1024),
-            iops: rate(1),
+            bandwidth: PerDirection { values: [RateSeries::KIB_PER_SECOND; 3] },
+            iops: PerDirection { values: [RateSeries::PER_SECOND; 3] },
         }
     }
 
@@ -308,7 +288,8 @@ mod tests {
 
     #[test]
     fn the_last_window_ends_with_the_job_and_a_tenth_joins_the_one_before() {
-        let every_10_ms = |until: u64| (1..).map(|io| io * 10 * MS - 1).take_while(move |&at| at < until * MS);
+        let every_10_ms =
+            |until: u64| (1..).map(|io| io * 10 * MS - 1).take_while(move |&at| at < until * MS);
         let steady = |until| iops(every_10_ms(until), until * MS);
         assert_eq!(steady(240), [(100, 100), (200, 100), (240, 100)]);
         assert_eq!(steady(210), [(100, 100), (200, 100), (210, 100)]);

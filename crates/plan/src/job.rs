@@ -37,6 +37,8 @@ pub struct JobPlan {
     pub sizes_by_randomness: bool,
     /// The number of I/Os that a worker keeps in flight.
     pub depth: u32,
+    /// The most I/Os that a worker can have in flight: less than the depth, if its engine does not queue.
+    pub most_in_flight: u32,
     /// The run status group.
     pub group: u32,
     /// The first of its workers, as an index into [`Plan::workers`](crate::Plan::workers).
@@ -125,6 +127,7 @@ impl JobPlan {
             },
             sizes_by_randomness: options.pattern.bs_is_seq_rand,
             depth: options.depth.iodepth,
+            most_in_flight: options.most_in_flight(engine.facets),
             group: 0,
             first_worker: 0,
             clones: options.schedule.numjobs,

@@ -115,6 +115,7 @@ fn unmeasured(job: &JobPlan, identity: Identity) -> JobReport {
         members: 1,
         options: rules.given.clone(),
         continued_errors: rules.continues_on_errors.then(ContinuedErrors::default),
+        most_in_flight: job.most_in_flight.into(),
         latency_target_ns: rules.latency_target_ns,
         latency_window_ns: rules.latency_window_ns,
         latency_percentile: rules.latency_percentile,

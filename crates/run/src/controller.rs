@@ -133,9 +133,7 @@ pub struct Controller<'a> {
     idle_meter: Option<IdleMeter>,
     /// Groups that end when they reach a steady state.
     steady_groups: Vec<SteadyGroup>,
-    /// The start of the times in snapshots.
-    created: u64,
-    /// When the files were laid out and the first wave began.
+    /// When the files were laid out and the first wave began: the start of the times in snapshots.
     begun: u64,
     wave: u32,
     wave_begun: u64,
@@ -248,7 +246,6 @@ impl<'a> Controller<'a> {
             next_slice: after(settings.slice_interval),
             next_interrupt: u64::MAX,
             settings,
-            created: now,
         })
     }
 
@@ -284,7 +281,7 @@ impl<'a> Controller<'a> {
         let laid_out = self.lay_out(events);
         // Laying out files is not measured.
         self.disks.begin();
-        self.begun = self.now();
+        self.begin_time(self.now());
         laid_out?;
         if self.is_over() {
             return Ok(());
@@ -334,6 +331,14 @@ impl<'a> Controller<'a> {
         self.clock.now()
     }
 
+    /// Starts the time of the run: its samples and its log of bandwidth count from here.
+    fn begin_time(&mut self, now: u64) {
+        self.begun = now;
+        if let Some(interval) = self.settings.sample_interval {
+            self.next_series = now.saturating_add(interval.as_nanos() as u64);
+        }
+    }
+
     /// The time until `due`; `None` = forever.
     fn until(&self, due: u64) -> Option<Duration> {
         (due != u64::MAX).then(|| Duration::from_nanos(due.saturating_sub(self.now())))
@@ -374,7 +379,7 @@ impl<'a> Controller<'a> {
             self.next_interrupt,
             self.watch.due(),
             self.gate.due(),
-            self.bandwidth_log.due(),
+            self.bandwidth_log.due().saturating_add(self.begun),
         ];
         timers.into_iter().fold(u64::MAX, u64::min)
     }

@@ -157,6 +157,7 @@ pub fn job(block: u32, worker: u32) -> BoxedStrategy<JobReport> {
                 job_runtime_ms: n[10].into(),
                 log_wait_ms: n[11].into(),
                 depth: n[12],
+                most_in_flight: n[12].into(),
                 latency_target_ns: n[13].into(),
                 latency_window_ns: n[14].into(),
                 latency_percentile,

@@ -159,6 +159,7 @@ impl Cluster {
 
 /// Series of machines that began together, as one; each with the number that its blocks begin with. The windows are
 /// those of the series with the longest ones; a window of another series is added to the one that contains its middle.
+/// As all windows end at multiples of their lengths, none crosses an edge, unless machines with different intervals met.
 fn side_by_side(all: &[(u32, &Series)]) -> Option<Series> {
     let length = |series: &Series| {
         let end = series.windows.last().map_or(0, |window| window.end_ns);
@@ -195,6 +196,7 @@ fn side_by_side(all: &[(u32, &Series)]) -> Option<Series> {
         }
         whole.begin_ns = whole.begin_ns.min(series.begin_ns);
     }
+    whole.fit();
     Some(whole)
 }
 

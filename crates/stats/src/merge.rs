@@ -93,6 +93,7 @@ impl JobReport {
         self.lateness += &other.lateness;
         add(&mut self.job_runtime_ms, other.job_runtime_ms);
         add(&mut self.log_wait_ms, other.log_wait_ms);
+        add(&mut self.most_in_flight, other.most_in_flight);
         self.usage += &other.usage;
         self.requests += &other.requests;
         self.depths += &other.depths;

@@ -166,6 +166,9 @@ pub struct JobReport {
     pub blocks_checked: CheckedBlocks,
     /// The configured depth or, with a latency target, the depth found.
     pub depth: u32,
+    /// The most I/Os that it can have in flight, summed over its members.
+    #[serde(default)]
+    pub most_in_flight: u64,
     /// latency_target in ns, 0 = none.
     pub latency_target_ns: u64,
     /// latency_window in ns, 0 = none.

@@ -1,6 +1,9 @@
 //! A run over time: windows of equal length, with the I/Os, bytes and latencies of each job in each of them.
 //!
-//! A [`Recorder`] reads the snapshots of a run, takes their differences, and keeps them as windows. There is one budget
+//! A [`Recorder`] reads the snapshots of a run, takes their differences, and keeps them as windows, whose ends are
+//! multiples of the interval from the start of the run. (A snapshot is always a little late; what happened since the one
+//! before is divided at the edge in proportion to the time.) So the windows of several machines can be added. The last one
+//! ends with the run. There is one budget
 //! for the whole run. When it is used up, pairs of neighbouring windows are merged over the whole run, and windows are
 //! twice as long from then on. So all windows have the same length, however long the run takes, and memory is bounded.
 //! Each window keeps the lowest and highest rate of its samples, so that a stall of a tenth of a second is visible in a
@@ -35,7 +38,8 @@ const COARSE_SHIFT: usize = 3;
 /// A run over time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Series {
-    /// Nanoseconds from one sample to the next. Extremes are those of rates over this time.
+    /// Nanoseconds from one sample to the next: the length of a window, before windows are merged. Extremes are those of
+    /// rates over this time.
     pub interval_ns: u64,
     /// When the first window begins, in nanoseconds from the start of the run.
     pub begin_ns: u64,
@@ -135,6 +139,37 @@ impl Part {
     }
 }
 
+impl Part {
+    /// Takes this share, a part of a whole, of its I/Os.
+    fn take_share(&mut self, part: u64, whole: u64) -> Part {
+        let take = |amount: &mut u64| {
+            let taken =
+                (u128::from(*amount) * u128::from(part) + u128::from(whole / 2)) / u128::from(whole.max(1));
+            let taken = (taken as u64).min(*amount);
+            *amount -= taken;
+            taken
+        };
+        let mut taken = Part {
+            ios: take(&mut self.ios),
+            bytes: take(&mut self.bytes),
+            latency_sum: take(&mut self.latency_sum),
+            latencies: Vec::new(),
+            ..*self
+        };
+        for (bucket, count) in &mut self.latencies {
+            let mut left = u64::from(*count);
+            let count_taken = take(&mut left);
+            // Neither is more than the count.
+            *count = left as u32;
+            if count_taken > 0 {
+                taken.latencies.push((*bucket, count_taken as u32));
+            }
+        }
+        self.latencies.retain(|(_, count)| *count > 0);
+        taken
+    }
+}
+
 impl Window {
     /// Its parts, and the buckets in them.
     fn size(&self) -> (usize, usize) {
@@ -185,6 +220,8 @@ pub struct Recorder {
     buckets: usize,
     most_buckets: usize,
     series: Series,
+    /// The current window: what happened since the last edge.
+    current: BTreeMap<(u32, Direction), Part>,
 }
 
 impl Recorder {
@@ -211,27 +248,62 @@ impl Recorder {
             buckets: 0,
             most_buckets: MOST_BUCKETS,
             series,
+            current: BTreeMap::new(),
         }
     }
 
     /// Takes the next snapshot.
     pub fn take(&mut self, now: Snapshot) {
         if let Some(before) = self.before.take() {
-            let span = now.elapsed_ns.saturating_sub(before.elapsed_ns);
-            let is_short = span < self.series.interval_ns / 2;
-            // One I/O in ten microseconds is not a meaningful rate: the rate of a short sample is taken over the length of
-            // a full one.
-            let rated = if is_short { self.series.interval_ns } else { span };
-            let parts = self.differences(&before, &now, rated);
-            let is_empty = parts.iter().all(|part| part.ios == 0);
-            if span > 0 && !(is_empty && self.series.windows.is_empty()) {
-                if self.series.windows.is_empty() {
-                    self.series.begin_ns = before.elapsed_ns;
+            let mut parts = self.differences(&before, &now);
+            let interval = self.series.interval_ns;
+            let mut from = before.elapsed_ns;
+            loop {
+                let edge = (from / interval + 1).saturating_mul(interval);
+                if edge > now.elapsed_ns {
+                    break;
                 }
-                self.push(Window { end_ns: now.elapsed_ns, samples: 1, parts }, is_short);
+                let (part, whole) = (edge - from, now.elapsed_ns - from);
+                let until_edge = parts.iter_mut().map(|one| one.take_share(part, whole)).collect();
+                self.add(until_edge);
+                self.close(edge, interval);
+                from = edge;
             }
+            if from > before.elapsed_ns {
+                // The next snapshot tells whether the direction is still expected to run, or in its ramp.
+                parts.retain(|part| part.ios > 0 || part.bytes > 0 || !part.latencies.is_empty());
+                parts.iter_mut().for_each(|part| part.ramping = false);
+            }
+            self.add(parts);
         }
         self.before = Some(now);
+    }
+
+    /// Adds what happened to the current window.
+    fn add(&mut self, parts: Vec<Part>) {
+        for part in parts {
+            match self.current.get_mut(&part.place()) {
+                Some(all) => all.append(&part),
+                None => drop(self.current.insert(part.place(), part)),
+            }
+        }
+    }
+
+    /// Ends the current window, which is this long. There are no windows before the first I/O.
+    fn close(&mut self, end_ns: u64, span: u64) {
+        let mut parts: Vec<Part> = std::mem::take(&mut self.current).into_values().collect();
+        if self.series.windows.is_empty() {
+            if parts.iter().all(|part| part.ios == 0) {
+                return;
+            }
+            self.series.begin_ns = end_ns - span;
+        }
+        let joins = span < self.series.interval_ns / 10 && !self.series.windows.is_empty();
+        for part in &mut parts {
+            let (iops, bandwidth) = (per_second(part.ios, span), per_second(part.bytes, span));
+            (part.iops, part.bandwidth) = ((iops, iops), (bandwidth, bandwidth));
+        }
+        self.push(Window { end_ns, samples: 1, parts }, joins);
     }
 
     /// The series so far.
@@ -245,13 +317,20 @@ impl Recorder {
         self.per_window
     }
 
-    /// The series until now; `None` = it has no samples yet.
+    /// The series until the last snapshot; `None` = it has no samples yet. A last window that is shorter than a tenth of
+    /// a full one joins the one before it.
     pub fn series(&self) -> Option<Series> {
-        (!self.series.windows.is_empty()).then(|| self.series.clone())
+        let mut whole = self.clone();
+        let end = self.before.as_ref().map_or(0, |last| last.elapsed_ns);
+        let rest = end % self.series.interval_ns;
+        if rest > 0 {
+            whole.close(end, rest);
+        }
+        (!whole.series.windows.is_empty()).then_some(whole.series)
     }
 
-    /// The progress of the jobs between two snapshots. `span`: the time between them, for rates.
-    fn differences(&self, before: &Snapshot, now: &Snapshot, span: u64) -> Vec<Part> {
+    /// The progress of the jobs between two snapshots, without rates.
+    fn differences(&self, before: &Snapshot, now: &Snapshot) -> Vec<Part> {
         let mut parts: BTreeMap<(u32, Direction), Part> = BTreeMap::new();
         for ((before, now), block) in before.workers.iter().zip(&now.workers).zip(&self.blocks) {
             let Some(block) = *block else { continue };
@@ -263,20 +342,20 @@ impl Recorder {
                 }
             }
         }
-        let mut parts: Vec<Part> = parts.into_values().collect();
-        for part in &mut parts {
-            let (iops, bandwidth) = (per_second(part.ios, span), per_second(part.bytes, span));
-            (part.iops, part.bandwidth) = ((iops, iops), (bandwidth, bandwidth));
-        }
-        parts
+        parts.into_values().collect()
     }
 
-    /// Adds a sample. A short one (the last, mostly) belongs to the one before it: its rates would be those of an
-    /// instant.
-    fn push(&mut self, mut window: Window, is_short: bool) {
+    /// The length of the windows, as long as their number has not reached its limit.
+    fn length(&self) -> u64 {
+        self.series.interval_ns.saturating_mul(self.per_window.into())
+    }
+
+    /// Adds a sample. One that joins the one before it has no rate of its own.
+    fn push(&mut self, mut window: Window, joins: bool) {
+        let length = self.length();
         match self.series.windows.last_mut() {
-            Some(last) if is_short || last.samples < self.per_window => {
-                if is_short {
+            Some(last) if joins || !last.end_ns.is_multiple_of(length) => {
+                if joins {
                     window.samples = 0;
                     window.parts.iter_mut().for_each(|part| part.take_extremes_of(last));
                 }
@@ -300,18 +379,36 @@ impl Recorder {
         }
     }
 
-    /// Merges each pair of windows.
+    /// Makes the windows twice as long.
     fn coarsen(&mut self) {
         self.per_window = self.per_window.saturating_mul(2);
-        let mut windows = std::mem::take(&mut self.series.windows).into_iter();
-        while let Some(mut window) = windows.next() {
-            if let Some(next) = windows.next() {
-                window.append(next);
-            }
-            self.series.windows.push(window);
-        }
+        self.series.coarsen(self.length());
         let sizes = self.series.windows.iter().map(Window::size);
         (self.parts, self.buckets) = sizes.fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1));
+    }
+}
+
+impl Series {
+    /// Merges windows into those that end at multiples of this length.
+    fn coarsen(&mut self, length: u64) {
+        let windows = std::mem::take(&mut self.windows);
+        for window in windows {
+            match self.windows.last_mut() {
+                Some(last) if !last.end_ns.is_multiple_of(length) => last.append(window),
+                _ => self.windows.push(window),
+            }
+        }
+    }
+
+    /// Makes windows longer until they fit into the budget of a run.
+    pub(crate) fn fit(&mut self) {
+        let mut length = self.interval_ns;
+        while self.windows.len() > LEAST_WINDOWS
+            && self.windows.iter().map(|window| window.parts.len()).sum::<usize>() > MOST_PARTS
+        {
+            length = length.saturating_mul(2);
+            self.coarsen(length);
+        }
     }
 }
 
@@ -368,12 +465,12 @@ mod tests {
 
     #[test]
     fn windows_are_differences() {
-        let mut recorder = Recorder::new(vec![Some(3)]);
+        let mut recorder = Recorder::sampled(vec![Some(3)], Duration::from_secs(1));
         recorder.take(snapshot(0, vec![worker('C', 0, &[])]));
         recorder.take(snapshot(SECOND, vec![worker('C', 0, &[])]));
         recorder.take(snapshot(2 * SECOND, vec![worker('R', 10, &[100, 100, 120])]));
+        recorder.take(snapshot(3 * SECOND, vec![worker('R', 40, &[100, 100, 120, 1000])]));
         recorder.take(snapshot(4 * SECOND, vec![worker('R', 40, &[100, 100, 120, 1000])]));
-        recorder.take(snapshot(5 * SECOND, vec![worker('R', 40, &[100, 100, 120, 1000])]));
         let series = recorder.series().unwrap();
         assert_eq!((series.begin_ns, series.windows.len()), (SECOND, 3), "before it began, there is nothing");
         let parts: Vec<&Part> = series.windows.iter().map(|window| &window.parts[0]).collect();
@@ -382,7 +479,7 @@ mod tests {
             [10, 30, 0],
             "a stall is a window with nothing"
         );
-        assert_eq!((parts[0].block, parts[0].bytes, parts[1].iops), (3, 40_960, (15, 15)));
+        assert_eq!((parts[0].block, parts[0].bytes, parts[1].iops), (3, 40_960, (30, 30)));
         assert_eq!((parts[0].latency_sum, parts[1].latency_sum), (320, 1000));
         assert_eq!(parts[0].percentiles([50.0, 99.0]), [100, 120]);
         assert_eq!((parts[1].percentiles([50.0]), parts[2].percentiles([50.0])), ([1004], [0]));
@@ -390,7 +487,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_ramp_takes_nothing_away() {
-        let mut recorder = Recorder::new(vec![Some(0)]);
+        let mut recorder = Recorder::sampled(vec![Some(0)], Duration::from_secs(1));
         recorder.take(snapshot(0, vec![worker('C', 0, &[])]));
         recorder.take(snapshot(SECOND, vec![worker('/', 5, &[100; 5])]));
         let mut after = worker('R', 8, &[200; 2]);
@@ -408,7 +505,7 @@ mod tests {
 
     #[test]
     fn workers_of_a_block_are_summed_and_others_left_out() {
-        let mut recorder = Recorder::new(vec![Some(0), None, Some(0)]);
+        let mut recorder = Recorder::sampled(vec![Some(0), None, Some(0)], Duration::from_millis(500));
         let workers = |n: u64| vec![worker('R', n, &[]), worker('R', 100 * n, &[]), worker('R', 2 * n, &[])];
         recorder.take(snapshot(0, workers(0)));
         recorder.take(snapshot(SECOND / 2, workers(7)));
@@ -451,7 +548,7 @@ mod tests {
     #[test]
     fn many_jobs_share_one_budget() {
         let jobs = 500;
-        let mut recorder = Recorder::new((0..jobs).map(Some).collect());
+        let mut recorder = Recorder::sampled((0..jobs).map(Some).collect(), Duration::from_secs(1));
         for sample in 0..300 {
             let workers = (0..jobs).map(|_| worker('R', sample * 10, &[])).collect();
             recorder.take(snapshot(sample * SECOND, workers));
@@ -467,7 +564,7 @@ mod tests {
     #[test]
     fn budgets_hold_for_thousands_of_jobs_and_wide_distributions() {
         let jobs = 2000;
-        let mut recorder = Recorder::new((0..jobs).map(Some).collect());
+        let mut recorder = Recorder::sampled((0..jobs).map(Some).collect(), Duration::from_secs(10));
         for sample in 0..100 {
             let workers = (0..jobs).map(|_| worker('R', sample * 10, &[])).collect();
             recorder.take(snapshot(sample * 10 * SECOND, workers));
@@ -477,7 +574,8 @@ mod tests {
 
         let (jobs, most) = (10, 50_000);
         let latencies: Vec<u64> = (0..200).map(|n| (n + 2) << (n % 30)).collect();
-        let mut recorder = Recorder { most_buckets: most, ..Recorder::new((0..jobs).map(Some).collect()) };
+        let recorder = Recorder::sampled((0..jobs).map(Some).collect(), Duration::from_secs(1));
+        let mut recorder = Recorder { most_buckets: most, ..recorder };
         let mut workers: Vec<WorkerSnapshot> = (0..jobs).map(|_| worker('R', 0, &[])).collect();
         for sample in 0..120 {
             recorder.take(snapshot(sample * SECOND, workers.clone()));
@@ -492,16 +590,62 @@ mod tests {
         assert!((most / 4..=most).contains(&buckets), "{buckets}");
     }
 
+    /// However late the snapshots are, windows end at multiples of the interval, with what happened in them.
     #[test]
-    fn a_short_first_sample_has_no_rate_of_a_moment() {
+    fn late_snapshots_do_not_move_the_windows() {
+        let mut recorder = Recorder::new(vec![Some(0)]);
+        let ms = SECOND / 1000;
+        // 10 I/Os per millisecond from the 50th on, each with a latency of 100 ns.
+        let at = |time: u64| {
+            let ios = 10 * time.saturating_sub(50);
+            snapshot(time * ms, vec![worker('R', ios, &vec![100; ios as usize])])
+        };
+        [0, 10, 103, 207, 405, 450].into_iter().for_each(|time| recorder.take(at(time)));
+        let series = recorder.series().unwrap();
+        let ends: Vec<u64> = series.windows.iter().map(|window| window.end_ns / ms).collect();
+        assert_eq!((series.begin_ns, ends), (0, vec![100, 200, 300, 400, 450]));
+        let parts: Vec<&Part> = series.windows.iter().map(|window| &window.parts[0]).collect();
+        let ios: Vec<u64> = parts.iter().map(|part| part.ios).collect();
+        // At the first edge, the job was assumed to have begun with the second snapshot.
+        assert_eq!(ios, [513, 987, 1000, 1000, 500]);
+        assert!(parts.iter().all(|part| part.measured() == part.ios));
+        assert_eq!(parts.iter().map(|part| part.latency_sum).sum::<u64>(), 100 * 4000);
+        assert_eq!((parts[1].iops, parts[4].iops), ((9870, 9870), (10_000, 10_000)));
+    }
+
+    /// Windows of any length lie on one grid, so those of machines that began with different ones can be added.
+    #[test]
+    fn longer_windows_end_at_multiples_of_their_length() {
+        let mut recorder = Recorder::new(vec![Some(0)]);
+        let tenth = SECOND / 10;
+        for sample in 0..3000 {
+            let ios = 10 * u64::saturating_sub(sample, 7);
+            recorder.take(snapshot(sample * tenth + 1, vec![worker('R', ios, &[])]));
+        }
+        let length = recorder.length();
+        assert!(length > tenth);
+        let windows = &recorder.so_far().windows;
+        assert!(windows[..windows.len() - 1].iter().all(|window| window.end_ns.is_multiple_of(length)));
+        let mut series = recorder.series().unwrap();
+        series.coarsen(4 * length);
+        assert_eq!(series.windows.iter().map(|window| window.parts[0].ios).sum::<u64>(), 10 * 2992);
+        let last = series.windows.pop().unwrap();
+        assert_eq!(last.end_ns, 2999 * tenth + 1);
+        assert!(series.windows.iter().all(|window| window.end_ns.is_multiple_of(4 * length)));
+    }
+
+    #[test]
+    fn a_job_that_has_ended_does_not_stall() {
         let mut recorder = Recorder::new(vec![Some(0)]);
         let tenth = SECOND / 10;
         recorder.take(snapshot(0, vec![worker('R', 0, &[])]));
-        recorder.take(snapshot(10_000, vec![worker('R', 1, &[])]));
-        recorder.take(snapshot(tenth, vec![worker('R', 51, &[])]));
-        let windows = recorder.series().unwrap().windows;
-        let highest: Vec<u64> = windows.iter().map(|window| window.parts[0].iops.1).collect();
-        assert!(highest.iter().all(|&rate| rate <= 501), "{highest:?}");
+        recorder.take(snapshot(tenth + 10, vec![worker('R', 50, &[])]));
+        let ended = WorkerSnapshot { running: false, ..worker('_', 70, &[]) };
+        recorder.take(snapshot(2 * tenth + 10, vec![ended.clone()]));
+        recorder.take(snapshot(3 * tenth + 10, vec![ended]));
+        let parts: Vec<usize> =
+            recorder.series().unwrap().windows.iter().map(|window| window.parts.len()).collect();
+        assert_eq!(parts, [1, 1, 0]);
     }
 
     #[test]

@@ -1,28 +1,59 @@
 //! `--bandwidth-log`: the bandwidth of all jobs together, one file per direction, one line per half second.
+//!
+//! Lines are for multiples of the period from the start of the run. The controller always looks a little late: what was
+//! transferred since its last look is divided at the edge in proportion to the time. The last line ends with the run; if
+//! less than a tenth of a period is left, the line before it includes the rest. That is why a line is written a period
+//! late.
 
 use super::{Controller, Events, RunError};
 use iolite_logs::{Columns, Sample};
 use iolite_stats::EventKind;
-use iolite_stats::kib_per_second;
+use iolite_stats::RateSeries;
 use iolite_types::{Direction, PerDirection};
 use std::fs::File;
 use std::io::Write;
 
 /// The time between two lines.
 const PERIOD_NS: u64 = 500_000_000;
-/// The shortest incomplete period that gets a line at the end of the run.
-const SHORTEST_NS: u64 = PERIOD_NS / 5;
+/// The unit of a line's time.
+const MILLISECOND: u64 = 1_000_000;
 
 /// The files, in the order of [`Direction::ALL`], in the directory in which users of fio look for them.
 pub const BANDWIDTH_LOGS: [&str; 3] = ["agg-read_bw.log", "agg-write_bw.log", "agg-trim_bw.log"];
 
-/// The log, if there is one.
-#[derive(Debug, Default)]
+/// The log, if there is one. All times are in nanoseconds from the start of the run.
+#[derive(Debug)]
 pub(super) struct BandwidthLog {
     files: Vec<File>,
-    last: u64,
-    bytes: PerDirection<u64>,
+    /// The last look: its time, and the bytes until then.
+    last: (u64, PerDirection<u64>),
+    /// The end of the last full period, and the bytes until then.
+    edge: (u64, PerDirection<u64>),
+    /// The line that is not written yet.
+    held: Option<Line>,
+    rates: PerDirection<RateSeries>,
     failed: bool,
+}
+
+/// What was transferred in a period.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    end: u64,
+    span: u64,
+    bytes: PerDirection<u64>,
+}
+
+impl Default for BandwidthLog {
+    fn default() -> Self {
+        BandwidthLog {
+            files: Vec::new(),
+            last: Default::default(),
+            edge: Default::default(),
+            held: None,
+            rates: PerDirection { values: [RateSeries::KIB_PER_SECOND; 3] },
+            failed: false,
+        }
+    }
 }
 
 impl BandwidthLog {
@@ -46,9 +77,9 @@ impl BandwidthLog {
         self.files.is_empty()
     }
 
-    /// When the next line is due; `u64::MAX` = never.
+    /// When the next period ends; `u64::MAX` = never.
     pub(super) fn due(&self) -> u64 {
-        if self.is_off() { u64::MAX } else { self.last + PERIOD_NS }
+        if self.is_off() { u64::MAX } else { self.edge.0 + PERIOD_NS }
     }
 
     /// Whether writing has failed.
@@ -56,15 +87,55 @@ impl BandwidthLog {
         self.failed
     }
 
+    /// Takes the bytes until now.
+    fn look(&mut self, now: u64, bytes: PerDirection<u64>) -> Result<(), Failed> {
+        let (since, known) = std::mem::replace(&mut self.last, (now, bytes));
+        while self.due() <= now {
+            let end = self.due();
+            let mut until = bytes;
+            for direction in Direction::ALL {
+                let grown = u128::from(bytes[direction].saturating_sub(known[direction]));
+                let part = (grown * u128::from(end - since)).checked_div((now - since).into());
+                until[direction] = part.map_or(bytes[direction], |part| known[direction] + part as u64);
+            }
+            self.close(end, until)?;
+        }
+        Ok(())
+    }
+
+    /// Ends a period; the line of the one before it is written.
+    fn close(&mut self, end: u64, until: PerDirection<u64>) -> Result<(), Failed> {
+        let (begin, before) = std::mem::replace(&mut self.edge, (end, until));
+        let mut bytes = until;
+        Direction::ALL.into_iter().for_each(|direction| bytes[direction] -= before[direction]);
+        let held = self.held.replace(Line { end, span: end - begin, bytes });
+        held.map_or(Ok(()), |line| self.write(&line))
+    }
+
+    /// Writes the last lines; the run ends now.
+    fn finish(&mut self, now: u64, bytes: PerDirection<u64>) -> Result<(), Failed> {
+        self.look(now, bytes)?;
+        let rest = (now.saturating_sub(self.edge.0) + MILLISECOND / 2) / MILLISECOND * MILLISECOND;
+        let end = self.edge.0 + rest;
+        match &mut self.held {
+            Some(last) if rest < PERIOD_NS / 10 => {
+                (last.end, last.span) = (end, last.span + rest);
+                Direction::ALL
+                    .into_iter()
+                    .for_each(|direction| last.bytes[direction] += bytes[direction] - self.edge.1[direction]);
+            }
+            _ => self.close(end.max(self.edge.0 + MILLISECOND), bytes)?,
+        }
+        self.held.take().map_or(Ok(()), |line| self.write(&line))
+    }
+
     /// Writes a line to each file.
-    fn write(&mut self, now: u64, bytes: PerDirection<u64>) -> Result<(), (&'static str, std::io::Error)> {
-        let span = now.saturating_sub(std::mem::replace(&mut self.last, now));
-        let before = std::mem::replace(&mut self.bytes, bytes);
+    fn write(&mut self, line: &Line) -> Result<(), Failed> {
         for (index, file) in self.files.iter_mut().enumerate() {
             let direction = Direction::ALL[index];
             let sample = Sample {
-                time_ms: now / 1_000_000,
-                value: kib_per_second(bytes[direction].saturating_sub(before[direction]), span),
+                time_ms: line.end / MILLISECOND,
+                value: self.rates[direction].next(line.bytes[direction], line.span),
                 direction: index as u32,
                 ..Sample::default()
             };
@@ -75,18 +146,19 @@ impl BandwidthLog {
     }
 }
 
+/// A file that cannot be written, and the reason.
+type Failed = (&'static str, std::io::Error);
+
 /// Truncates a regular file. (Pipes and devices cannot be truncated.)
 fn begin_anew(file: &File) -> std::io::Result<()> {
     if file.metadata()?.is_file() { file.set_len(0) } else { Ok(()) }
 }
 
 impl Controller<'_> {
-    /// Writes a line if one is due, and at the end a line for the rest.
+    /// Writes the lines that are due, and at the end of the run all that are left.
     pub(super) fn log_bandwidth(&mut self, at_the_end: bool, events: &mut Events<'_>) {
-        let now = self.now();
-        let due = self.bandwidth_log.due();
-        let due = if at_the_end { due.saturating_sub(PERIOD_NS - SHORTEST_NS) } else { due };
-        if self.bandwidth_log.is_off() || now < due {
+        let now = self.now().saturating_sub(self.begun);
+        if self.bandwidth_log.is_off() || (now < self.bandwidth_log.due() && !at_the_end) {
             return;
         }
         let mut bytes: PerDirection<u64> = PerDirection::default();
@@ -96,7 +168,9 @@ impl Controller<'_> {
                 bytes[direction] += slot.stats.moved(direction.index()).bytes;
             }
         }
-        if let Err((name, error)) = self.bandwidth_log.write(now, bytes) {
+        let log = &mut self.bandwidth_log;
+        let written = if at_the_end { log.finish(now, bytes) } else { log.look(now, bytes) };
+        if let Err((name, error)) = written {
             let text = format!("{name} cannot be written any more: {error}");
             self.tell(None, EventKind::Trouble(text), events);
             // The jobs continue. The exit status will show that writing failed.
@@ -115,8 +189,9 @@ mod tests {
         assert_eq!((log.due(), log.has_failed()), (u64::MAX, false));
     }
 
-    #[test]
-    fn lines_are_the_bandwidth_since_the_line_before() {
+    /// The lines of reads and of writes, for looks at these milliseconds; the last one ends the run. A MiB per
+    /// millisecond is read until 1000 ms, and 512 bytes are written at the first look.
+    fn lines(looks: &[u64]) -> (String, String) {
         let dir = tempfile::tempdir().unwrap();
         let paths = BANDWIDTH_LOGS.map(|name| dir.path().join(name));
         let mut log = BandwidthLog {
@@ -124,11 +199,26 @@ mod tests {
             ..BandwidthLog::default()
         };
         assert_eq!(log.due(), PERIOD_NS);
-        log.write(500_000_000, PerDirection::new(4 << 20, 0, 0)).unwrap();
-        log.write(1_500_000_000, PerDirection::new(6 << 20, 1 << 20, 0)).unwrap();
-        let texts = paths.map(|path| std::fs::read_to_string(path).unwrap());
-        assert_eq!(texts[0], "500, 8192, 0, 0, 0\n1500, 2048, 0, 0, 0\n");
-        assert_eq!(texts[1], "500, 0, 1, 0, 0\n1500, 1024, 1, 0, 0\n");
-        assert_eq!(texts[2], "500, 0, 2, 0, 0\n1500, 0, 2, 0, 0\n");
+        let (end, looks) = looks.split_last().unwrap();
+        let bytes = |ms: u64| PerDirection::new(ms.min(1000) << 20, 512, 0);
+        looks.iter().for_each(|&ms| log.look(ms * MILLISECOND, bytes(ms)).unwrap());
+        log.finish(end * MILLISECOND, bytes(*end)).unwrap();
+        let [reads, writes, _] = paths.map(|path| std::fs::read_to_string(path).unwrap());
+        (reads, writes)
+    }
+
+    #[test]
+    fn lines_are_on_the_grid_and_add_up() {
+        let (reads, writes) = lines(&[500, 1003, 1500, 1700]);
+        assert_eq!(writes, "500, 1, 1, 0, 0\n1000, 0, 1, 0, 0\n1500, 0, 1, 0, 0\n1700, 0, 1, 0, 0\n");
+        // The look at 1003 ms finds 500 MiB, three of 503 parts of which are taken for later ones.
+        assert_eq!(
+            reads,
+            "500, 1024000, 0, 0, 0\n1000, 1017893, 0, 0, 0\n1500, 6107, 0, 0, 0\n1700, 0, 0, 0, 0\n"
+        );
+        // A look that missed an edge, and a rest of less than a tenth.
+        assert_eq!(lines(&[980, 1020]).0, "500, 1024000, 0, 0, 0\n1020, 984615, 0, 0, 0\n");
+        assert_eq!(lines(&[30]).0, "30, 1024000, 0, 0, 0\n");
+        assert_eq!(lines(&[0]).0, "1, 0, 0, 0, 0\n");
     }
 }

@@ -192,8 +192,7 @@ impl Controller<'_> {
         }
         self.gate.barriers[number].is_open = true;
         if number == 0 {
-            // Times count from here.
-            self.begun = now;
+            self.begin_time(now);
         }
         match what {
             Barrier::Wave(wave) if wave == self.wave => self.begin_wave(),

@@ -3,8 +3,9 @@
 //! A period counts only the time in which its direction runs (see [`LiveClock`](iolite_stats::live::LiveClock)): while
 //! a job reads back its writes, there are no samples of writes.
 //!
-//! Periods end at multiples of their length, even if the controller checks late, and the last one is sampled after the
-//! worker has ended. So a job of two seconds has four samples of half a second.
+//! Periods end at multiples of their length, and the last one is sampled after the worker has ended. So a job of two
+//! seconds has four samples of half a second. The controller always looks a little late: what happened since its last look
+//! is divided at the edge in proportion to the time.
 
 use super::Controller;
 use crate::shared::{Phase, Slot};
@@ -17,15 +18,15 @@ use iolite_types::{Direction, PerDirection};
 pub(super) struct Sampler {
     /// How often the counters had been reset when they were read.
     resets: u64,
-    bytes: PerDirection<Mark>,
-    ios: PerDirection<Mark>,
+    bytes: PerDirection<Sampled>,
+    ios: PerDirection<Sampled>,
     /// The worker has been in a phase that is sampled.
     has_run: bool,
     /// When the next period ends; `None` = the worker is not known to be running.
     due: Option<u64>,
 }
 
-/// A counter at the beginning of a period.
+/// A counter at a moment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark {
     /// How long the direction had run, in nanoseconds.
@@ -33,23 +34,41 @@ struct Mark {
     count: u64,
 }
 
-impl Mark {
-    /// At the end of a period: returns the growth of the counter and its nanoseconds, and begins the next period. A
-    /// counter that has never grown has no samples.
-    fn sample(&mut self, now: Mark, period: u64) -> Option<(u64, u64)> {
+/// A counter that is sampled.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sampled {
+    /// At the last look.
+    last: Mark,
+    /// At the beginning of the current period.
+    edge: Mark,
+}
+
+impl Sampled {
+    /// Looks at the counter, and passes its growth in each period that is over, and the length of that in nanoseconds, to
+    /// `record`. A counter that has never grown has no samples.
+    fn look(&mut self, now: Mark, period: u64, mut record: impl FnMut(u64, u64)) {
         // The clock of a direction goes back at the end of a span without I/O.
-        self.ran = self.ran.min(now.ran);
-        if now.ran < self.end(period) {
-            return None;
+        self.last.ran = self.last.ran.min(now.ran);
+        self.edge.ran = self.edge.ran.min(now.ran);
+        let (grown, passed) = (now.count.saturating_sub(self.last.count), now.ran - self.last.ran);
+        while self.end(period) <= now.ran {
+            let end = self.end(period);
+            let part = end.saturating_sub(self.last.ran);
+            let grown =
+                (u128::from(grown) * u128::from(part) + u128::from(passed / 2)).checked_div(passed.into());
+            let edge =
+                Mark { ran: end, count: grown.map_or(now.count, |grown| self.last.count + grown as u64) };
+            let before = std::mem::replace(&mut self.edge, edge);
+            if now.count > 0 {
+                record(edge.count.saturating_sub(before.count), end - before.ran);
+            }
         }
-        let before = std::mem::replace(self, now);
-        (now.count > 0).then_some((now.count.saturating_sub(before.count), now.ran - before.ran))
+        self.last = now;
     }
 
-    /// The running time of the direction at the end of the period. (If the controller was so late that more than half
-    /// of a period is over already, that period is joined to the next.)
+    /// The running time of the direction at the end of the current period.
     fn end(&self, period: u64) -> u64 {
-        ((self.ran + period / 2) / period + 1) * period
+        (self.edge.ran / period + 1) * period
     }
 }
 
@@ -122,14 +141,14 @@ impl Sampler {
                 let live = &stats.directions[direction.index()];
                 (live.clock.elapsed(now), live.bytes.get(), live.ios.get(), live.clock.runs())
             });
-            if let Some((grown, span)) = self.bytes[direction].sample(Mark { ran, count: bytes }, bw_period) {
+            self.bytes[direction].look(Mark { ran, count: bytes }, bw_period, |grown, span| {
                 bw[direction].record(kib_per_second(grown, span));
-            }
-            if let Some((grown, span)) = self.ios[direction].sample(Mark { ran, count: ios }, iops_period) {
+            });
+            self.ios[direction].look(Mark { ran, count: ios }, iops_period, |grown, span| {
                 iops[direction].record(per_second(grown, span));
-            }
+            });
             if runs {
-                let left = |mark: Mark, period: u64| now + mark.end(period).saturating_sub(ran);
+                let left = |sampled: Sampled, period: u64| now + sampled.end(period).saturating_sub(ran);
                 due = due.min(left(self.bytes[direction], bw_period));
                 due = due.min(left(self.ios[direction], iops_period));
             }
@@ -166,7 +185,7 @@ mod tests {
         write.bytes.add(1 << 20);
         write.ios.add(10);
         sampler.look(slot, &rules, 5 * SECOND, true, &mut bw, &mut iops);
-        assert_eq!((bw[Direction::Write].count, iops[Direction::Write].count), (1, 1));
+        assert_eq!((bw[Direction::Write].count, iops[Direction::Write].count), (2, 2));
     }
 
     #[test]
@@ -196,7 +215,7 @@ mod tests {
         read.issued.add(1);
         read.bytes.add(4 << 20);
         read.ios.add(4);
-        assert_eq!(look(3 * SECOND), [(1, 4096, 4), (1, 2048, 20)]);
+        assert_eq!(look(3 * SECOND), [(2, 4096, 4), (1, 2048, 20)]);
         // After a reset, samples restart.
         slot.stats.reset(3 * SECOND);
         assert_eq!(look(3 * SECOND), [(0, 0, 0), (0, 0, 0)]);
@@ -227,10 +246,23 @@ mod tests {
         slot.stats.end_span([true, false, false], 3 * SECOND);
         sampler.look(slot, &rules, 4 * SECOND, true, &mut bw, &mut iops);
         assert_eq!((bw[Direction::Read].count, iops[Direction::Read].count), (4, 2));
-        // A look that comes so late that the next would follow at once.
+        // A look that comes so late that another period is nearly over.
         slot.stats.begin_span([true, false, false], 4 * SECOND);
         sampler.look(slot, &rules, 4 * SECOND + SECOND * 9 / 10, true, &mut bw, &mut iops);
         sampler.look(slot, &rules, 5 * SECOND, true, &mut bw, &mut iops);
-        assert_eq!(bw[Direction::Read].count, 5);
+        assert_eq!(bw[Direction::Read].count, 6);
+    }
+
+    /// A steady job has equal samples, however late the looks are; their sum is the total.
+    #[test]
+    fn late_looks_do_not_change_the_rates() {
+        let mut sampled = Sampled::default();
+        let mut rates = Vec::new();
+        let ms = SECOND / 1000;
+        for ran in [500, 1003, 1520, 2640, 3001] {
+            let now = Mark { ran: ran * ms, count: 4 * ran };
+            sampled.look(now, 500 * ms, |grown, span| rates.push((grown, span / ms)));
+        }
+        assert_eq!(rates, [(2000, 500); 6]);
     }
 }
