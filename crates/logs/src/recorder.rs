@@ -207,6 +207,8 @@ impl Recorder {
                 last.add(&joined);
             }
             self.hand_over(index);
+        }
+        for index in 0..3 {
             self.put_aside(index, at);
             self.hand_over(index);
         }

@@ -118,7 +118,9 @@ fn windows_and_histograms_add_up() {
     let histograms = fs::read_to_string(path(dir.path(), LogKind::Histogram)).unwrap();
     let lines: Vec<HistogramLine> =
         histograms.lines().map(|line| HistogramLine::read(line).unwrap()).collect();
-    assert_eq!(lines.len(), 6);
+    let windows: Vec<(u64, Direction)> = lines.iter().map(|line| (line.time_ms, line.direction)).collect();
+    let both = |time| [(time, Direction::Read), (time, Direction::Write)];
+    assert_eq!(windows, [10, 20, 25].map(both).concat(), "in the order of time");
     assert_eq!(lines.iter().flat_map(|line| &line.counts).sum::<u64>(), 25_500);
     let iops = fs::read_to_string(path(dir.path(), LogKind::Iops)).unwrap();
     // Rates times the lengths of their windows are the I/Os.
