@@ -102,8 +102,10 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     let mut console = run_files::check_against(&run, &|_| None)
         .and_then(|()| Console::open(&run, false))
         .map_err(|error| vec![error.to_string()])?;
-    let wants_series =
-        saving.is_some() || run.web.is_some() || run.output_format.contains(&OutputFormat::Html);
+    let asked = |format| run.output_format.contains(&format);
+    // Under the name `fio`, JSON has only fio's keys.
+    let is_in_json = (asked(OutputFormat::Json) || asked(OutputFormat::JsonPlus)) && !name.is_strict();
+    let wants_series = saving.is_some() || run.web.is_some() || asked(OutputFormat::Html) || is_in_json;
     let settings = Settings {
         timeout: Duration::from_millis(timeout_ms),
         abort_when_lost: when_lost == WhenLost::Abort,
@@ -617,9 +619,15 @@ impl<'a> Session<'a> {
         let formats = self.run.output_format.iter().copied();
         let formats = formats.filter(|format| !(self.refused && *format == OutputFormat::Normal));
         let run = RunOptions { output_format: formats.collect(), ..self.run.clone() };
+        let without = self.run.no_series.then(|| {
+            let mut cluster = self.cluster.clone();
+            cluster.hosts.iter_mut().for_each(|host| host.report.series = None);
+            cluster
+        });
+        let cluster = without.as_ref().unwrap_or(&self.cluster);
         for exporter in exporters(&run) {
             // Writing to memory does not fail.
-            let _ = exporter.write_cluster(&self.cluster, &program(self.name), &mut bytes);
+            let _ = exporter.write_cluster(cluster, &program(self.name), &mut bytes);
         }
         bytes
     }

@@ -38,7 +38,7 @@ function soundSeries(series) {
   };
   const jobs = (Array.isArray(series.jobs) ? series.jobs : []).map((entry) => {
     const found = DIRECTIONS.map((direction) => [direction, sound(entry?.[direction])]).filter(([, one]) => one);
-    return { job: entry?.job, ...Object.fromEntries(found) };
+    return { job: entry?.job, depth: entry?.depth > 0 ? entry.depth : Infinity, ...Object.fromEntries(found) };
   });
   const begin = numberOr(series.begin_us, 0);
   return jobs.length ? { sample_us: numberOr(series.sample_us, 0), begin_us: begin < ends[0] ? begin : ends[0] - 1, end_us: ends, jobs } : null;
@@ -94,7 +94,7 @@ function together(series) {
       sum.iops_min = sum.iops_max = sum.ios.map((ios, index) => (ios === null ? null : ios / spans[index]));
     }
   }
-  return sums;
+  return { ...sums, depth: series.jobs.reduce((sum, job) => sum + job.depth, 0) };
 }
 
 /** Formats a latency that may be the largest one that is kept: all those from 16.9 s on are the same. */
@@ -118,9 +118,10 @@ function sharesOf(list) {
 
 /**
  * I/Os in flight on average in each window. An I/O was in flight before it was completed: where latencies are as long as windows, they
- * belong to the windows before, too. Without classes of latency nobody knows which, and such windows have no depth.
+ * belong to the windows before, too. Without classes of latency nobody knows which, and such windows have no depth. More than `most` are
+ * never in flight: what exceeds that in a window was in flight in the one before.
  */
-function depths(one) {
+function depths(one, most) {
   const sums = one.spans.map(() => 0);
   const isUnknown = one.spans.map((_, index) => !one.isWhole[index] || index === (one.ramp_windows ?? 0) - 1);
   one.spans.forEach((span, index) => {
@@ -143,6 +144,11 @@ function depths(one) {
     }
     if (!one.clat_classes) isUnknown[index] = true;
   });
+  for (let index = sums.length - 1; index >= 0; index -= 1) {
+    const excess = Math.max(0, sums[index] - most * one.spans[index] * 1e9);
+    sums[index] -= excess;
+    if (index > 0) sums[index - 1] += excess;
+  }
   return sums.map((sum, index) => (isUnknown[index] ? null : sum / 1e9 / one.spans[index]));
 }
 
@@ -232,7 +238,7 @@ function timePictures(series, entries, job, replaced = new Set()) {
   if (found.some((one) => one.clat_sum_ns?.some((sum) => sum > 0))) {
     pictures.push(chart({ title: "Depth over time", note: `I/Os in flight on average, from rate and completion latency (Little's law). ${window}${marks}${parts}`, xs, shades, x,
       y: { format: plain }, lines: found.filter((one) => one.clat_sum_ns).map((one) => {
-        const values = depths(one);
+        const values = depths(one, entries.depth ?? Infinity);
         return { name: one.direction, style: one.direction, ys: spread(one, (at) => values[at]) };
       }) }));
   }

@@ -83,7 +83,7 @@ impl Exporter for Json {
         // A machine that was lost before its first measurement appears only here.
         if program.is_itself() || cluster.lost().is_some() {
             hosts(json, cluster)?;
-            over_time::write_of_cluster(json, cluster)?;
+            over_time::write_of_cluster(json, cluster, program.is_itself())?;
         }
         json.close_root()
     }
@@ -115,7 +115,7 @@ fn place(json: &mut Writer, at: Option<Place<'_>>) -> io::Result<()> {
 fn global_options(json: &mut Writer, cluster: &Cluster) -> io::Result<()> {
     let key = "global options";
     let write = |json: &mut Writer, host: &HostReport| {
-        host.report.global_options.iter().try_for_each(|(name, value)| json.text(name, value))?;
+        option_members(json, &host.report.global_options)?;
         json.close()
     };
     if let [host] = &cluster.hosts[..] {
@@ -312,11 +312,7 @@ impl Json {
     }
 
     fn histogram(self, json: &mut Writer, histogram: &Histogram, percentiles: &[f64]) -> io::Result<()> {
-        json.open("percentile")?;
-        for (percentile, value) in percentiles.iter().zip(histogram.percentiles(percentiles)) {
-            json.integer(&format!("{percentile:.6}"), value)?;
-        }
-        json.close()?;
+        percentiles_of(json, "percentile", histogram, percentiles)?;
         if !self.bins {
             return Ok(());
         }
@@ -334,7 +330,38 @@ fn options(json: &mut Writer, key: &str, options: &[(String, String)]) -> io::Re
         return Ok(());
     }
     json.open(key)?;
-    options.iter().try_for_each(|(name, value)| json.text(name, value))?;
+    option_members(json, options)?;
+    json.close()
+}
+
+/// Each option once: the last value of one that was given several times is the one that counts.
+fn option_members(json: &mut Writer, options: &[(String, String)]) -> io::Result<()> {
+    let is_last = |&(index, (name, _)): &(usize, &(String, String))| {
+        options[index + 1..].iter().all(|(later, _)| later != name)
+    };
+    options.iter().enumerate().filter(is_last).try_for_each(|(_, (name, value))| json.text(name, value))
+}
+
+/// Percentiles of a histogram, each once. Keys have six decimals, as with fio, unless only more of them tell two
+/// percentiles apart.
+fn percentiles_of(
+    json: &mut Writer,
+    key: &str,
+    histogram: &Histogram,
+    percentiles: &[f64],
+) -> io::Result<()> {
+    let name_of = |percentile: &f64| format!("{percentile:.6}");
+    json.open(key)?;
+    for (index, (percentile, value)) in percentiles.iter().zip(histogram.percentiles(percentiles)).enumerate()
+    {
+        if percentiles[..index].contains(percentile) {
+            continue;
+        }
+        let name = name_of(percentile);
+        let is_shared = percentiles.iter().any(|other| other != percentile && name_of(other) == name);
+        let is_exact = name.parse() == Ok(*percentile);
+        json.integer(&if is_shared && !is_exact { percentile.to_string() } else { name }, value)?;
+    }
     json.close()
 }
 
@@ -446,11 +473,7 @@ fn far_ends(json: &mut Writer, report: &Report, job: &JobReport) -> io::Result<(
 fn block_lives(json: &mut Writer, blocks: &BlockReport, percentiles: &[f64]) -> io::Result<()> {
     json.open("block")?;
     if blocks.lifetimes.total() > 0 {
-        json.open("percentiles")?;
-        for (percentile, trims) in percentiles.iter().zip(blocks.lifetimes.percentiles(percentiles)) {
-            json.integer(&format!("{percentile:.6}"), trims)?;
-        }
-        json.close()?;
+        percentiles_of(json, "percentiles", &blocks.lifetimes, percentiles)?;
     }
     json.open("states")?;
     BlockState::ALL

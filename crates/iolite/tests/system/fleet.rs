@@ -47,6 +47,15 @@ fn a_run_of_several_machines_is_kept() {
         assert_eq!(job["job options"]["rate_iops"], "1000");
     }
     assert_ne!(jobs[0]["jobname"], jobs[1]["jobname"]);
+    // The report itself has the same, and so has the page that is made from it.
+    assert_eq!(&told["iolite"]["series"], series);
+    assert_eq!(
+        (&told["iolite"]["host"], &told["iolite"]["targets"]),
+        (&kept["iolite"]["host"], &kept["iolite"]["targets"])
+    );
+    let length = series["sample_us"].as_u64().unwrap();
+    let ends: Vec<u64> = series["end_us"].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
+    assert!(ends[..ends.len() - 2].iter().all(|end| end % length == 0), "on a grid: {ends:?}");
     let targets = kept["iolite"]["targets"].as_array().unwrap();
     assert!(targets.iter().all(|target| target["host"].is_string()), "{targets:?}");
     let shown = Program::own().line(dir.path(), "runs show 1 --store=s.db").ok();

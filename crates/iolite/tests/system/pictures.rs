@@ -51,12 +51,15 @@ fn job(name: &str) -> Value {
 
 fn report() -> Value {
     let ends: Vec<u64> = (1..=WINDOWS as u64).map(|window| window * 1_000_000).collect();
+    // More than its depth of 8 seems to be in flight: what completed in this window was in flight in the one before.
+    let mut first = reads();
+    first["clat_sum_ns"][160] = json!(10_000_000_000_u64);
     json!({
         "fio version": "iolite-0.1.0", "jobs": [job("first"), job("second")],
         "cpu_idleness": {"system": 12.25},
         "disk_util": [{"name": "vda", "read_ios": 5, "aggr_util": 33.5}],
         "iolite": {"series": {"sample_us": 1_000_000, "begin_us": 0, "end_us": ends,
-                              "jobs": [{"job": 0, "read": reads()}, {"job": 1, "read": reads()}]}},
+                              "jobs": [{"job": 0, "depth": 8, "read": first}, {"job": 1, "read": reads()}]}},
     })
 }
 
@@ -108,6 +111,16 @@ fn pictures_show_the_same_as_the_text() {
         2
     );
     assert_eq!(asked(1, "return count(figures['IOPS over time'], 'rect.steadystate')"), 1);
+    for (window, depth) in [(158, "1"), (159, "3"), (160, "8"), (161, "1")] {
+        let told = asked(
+            1,
+            &format!(
+                "const one = figures['Depth over time']; press(one, 'Home'); let told; \
+                 for (let n = 0; n < {window}; n += 1) told = press(one, 'ArrowRight'); return told"
+            ),
+        );
+        assert!(told.as_str().unwrap().ends_with(&format!(": read {depth}")), "{window}: {told}");
+    }
     // A window in which the job ran only partly has no rate, and a gap divides the line.
     assert_eq!(asked(1, "return press(figures['IOPS over time'], 'Home')"), "0:01: read –");
     assert_eq!(

@@ -28,14 +28,12 @@ pub fn write(json: &mut Writer, report: &Report) -> io::Result<()> {
     json.close()
 }
 
-/// Writes the key for a run on several machines, which has only its end.
-pub fn write_of_cluster(json: &mut Writer, cluster: &Cluster) -> io::Result<()> {
-    if cluster.end.is_none() {
-        return Ok(());
-    }
-    json.open("iolite")?;
-    write_end(json, cluster.end.as_ref())?;
-    json.close()
+/// Writes the key for a run on several machines. The series' numbers of jobs are positions in `client_stats`. `is_whole`:
+/// with facts and series, besides the end. A run that has not ended has none of them.
+pub fn write_of_cluster(json: &mut Writer, cluster: &Cluster, is_whole: bool) -> io::Result<()> {
+    let of_end = || Report { end: cluster.end.clone(), ..Report::default() };
+    let is_whole = is_whole && cluster.end.is_some();
+    write(json, &if is_whole { cluster.together() } else { of_end() })
 }
 
 fn write_end(json: &mut Writer, end: Option<&RunEnd>) -> io::Result<()> {
@@ -91,6 +89,7 @@ fn series_members(json: &mut Writer, report: &Report, series: &Series, since: us
         }
         json.open_element()?;
         json.integer("job", position as u64)?;
+        json.integer("depth", job.most_in_flight)?;
         directions.into_iter().flatten().try_for_each(|direction| direction.write(json))?;
         json.close()?;
     }
