@@ -98,7 +98,10 @@ fn perform(name: Name, args: &[OsString], ranks: Option<Meeting>) -> ExitCode {
         }
         Ok(Invocation::RunElsewhere(run)) => ExitCode::from(cluster::run(name, *run, ranks)),
         Ok(Invocation::Run { batches, run, warnings }) => {
-            ExitCode::from(run_all(name, batches, &run, told(name, &warnings)))
+            let is_said = |warning: &Diagnostic| name.is_strict() && warning.is_said_by_fio();
+            let (said, others): (Vec<_>, Vec<_>) = warnings.into_iter().partition(is_said);
+            console::print_error(&told(name, &said));
+            ExitCode::from(run_all(name, batches, &run, told(name, &others)))
         }
         Err(errors) => {
             errors.iter().for_each(|error| complain(name, error));
@@ -167,8 +170,9 @@ fn program(name: Name) -> Program {
 /// Runs all jobs, and prints the warnings about the input where users expect them. Returns the exit status.
 ///
 /// Callers of `fio` take any line on standard error for a failure. Under that name, warnings are lines of the normal
-/// report, like fio's own notices, and reports for programs do not contain them. If a run is refused, they also go to
-/// standard error, because they may explain why.
+/// report, like fio's own notices, and reports for programs do not contain them (except for those that fio itself prints
+/// on standard error, which the caller has printed there). If a run is refused, they also go to standard error, because
+/// they may explain why.
 fn run_all(name: Name, batches: Vec<Vec<JobOptions>>, run: &RunOptions, mut warnings: String) -> u8 {
     let told = warnings.clone();
     if !name.is_strict() {

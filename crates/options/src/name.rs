@@ -3,6 +3,10 @@
 //! Scripts that call `fio` depend on the output of fio: they parse its version, and they treat any line on standard
 //! error as a failure. So a program called `fio` reproduces fio's output exactly. Under its own name it prints more.
 
+use crate::Diagnostic;
+use crate::rules::{NEEDS_RUNTIME, TOO_MANY_PERCENTILES};
+use crate::run_options::UNKNOWN_CATEGORY;
+use crate::values::NOT_A_NUMBER;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
@@ -55,6 +59,17 @@ impl Name {
     /// Whether scripts expect fio: standard error is empty whenever fio's is, and exit statuses are fio's.
     pub const fn is_strict(self) -> bool {
         matches!(self, Name::Fio)
+    }
+}
+
+/// Words of warnings about input that fio complains about on standard error, too, although it accepts it.
+const SAID_BY_FIO: [&str; 4] = [TOO_MANY_PERCENTILES, NOT_A_NUMBER, NEEDS_RUNTIME, UNKNOWN_CATEGORY];
+
+impl Diagnostic {
+    /// Whether fio says the same on standard error, whatever the format of its output is. (About other accepted input,
+    /// it is silent, or has a line in its normal output.)
+    pub fn is_said_by_fio(&self) -> bool {
+        SAID_BY_FIO.iter().any(|words| self.message.contains(words))
     }
 }
 

@@ -6,6 +6,7 @@ use crate::command_line::{self, Given, Scanned};
 use crate::jobfile::{self, Surroundings, Texts};
 use crate::profiles::Profile;
 use crate::repeat::{self, Repeated};
+use crate::rules;
 use crate::run_options::{Asked, DEBUG_CATEGORIES, Question};
 use crate::section::Section;
 use crate::sys::MachineFacts;
@@ -224,8 +225,14 @@ impl Input {
     fn invocation(self, name: Name) -> Result<Invocation, Vec<Diagnostic>> {
         let Input { mut asked, sections, files, paths, together, mut errors, mut warnings } = self;
         let mut assembler = Assembler::new(name, &mut errors, &mut warnings);
-        let batches = batches(&asked, &sections, &files, together, &mut assembler);
+        let mut batches = batches(&asked, &sections, &files, together, &mut assembler);
         assembler.finish();
+        if name.is_strict() {
+            warnings.extend(batches.iter_mut().flatten().filter_map(rules::keep_percentiles_of_fio));
+        }
+        if asked.append_terse || asked.run.output_format.contains(&OutputFormat::Terse) {
+            warnings.extend(batches.iter().flatten().filter_map(rules::percentiles_beyond_terse));
+        }
         warnings.extend(sections_not_found(&asked, &sections, &files));
         warnings.extend(match together {
             true => defaults_shared(&files),

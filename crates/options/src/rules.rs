@@ -175,14 +175,41 @@ fn settle_buffers(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
+/// The most percentiles that fio reports, and for which its terse format has room.
+const PERCENTILES_OF_FIO: usize = 20;
+/// The warning about more of them.
+pub(crate) const TOO_MANY_PERCENTILES: &str = "percentile_list: fio takes 20 percentiles at most";
+
+/// Under the name `fio`, a report has as many percentiles as fio's: the first of those that were given.
+pub(crate) fn keep_percentiles_of_fio(job: &mut JobOptions) -> Option<Diagnostic> {
+    let list = &mut job.measurement.percentile_list;
+    if list.len() <= PERCENTILES_OF_FIO {
+        return None;
+    }
+    let left_out: Vec<String> = list.drain(PERCENTILES_OF_FIO..).map(|one| one.to_string()).collect();
+    let message = format!("{TOO_MANY_PERCENTILES}; left out: {}", left_out.join(", "));
+    Some(Diagnostic { origin: origin(job, "percentile_list"), message })
+}
+
+/// The fields of a terse line do not change, however many percentiles there are.
+pub(crate) fn percentiles_beyond_terse(job: &JobOptions) -> Option<Diagnostic> {
+    let given = job.measurement.percentile_list.len();
+    (given > PERCENTILES_OF_FIO).then(|| Diagnostic {
+        origin: origin(job, "percentile_list"),
+        message: format!(
+            "percentile_list: a terse line has room for the lowest {PERCENTILES_OF_FIO} of {given} only"
+        ),
+    })
+}
+
+/// The warning about `time_based` alone.
+pub(crate) const NEEDS_RUNTIME: &str = "time_based: needs a runtime, ignored without one";
+
 /// Without a runtime, `time_based` has no meaning.
 fn settle_time(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     if job.schedule.time_based && job.schedule.runtime == 0 {
         job.schedule.time_based = false;
-        warnings.push(Diagnostic {
-            origin: origin(job, "time_based"),
-            message: "time_based: needs a runtime, ignored without one".to_owned(),
-        });
+        warnings.push(Diagnostic { origin: origin(job, "time_based"), message: NEEDS_RUNTIME.to_owned() });
     }
 }
 

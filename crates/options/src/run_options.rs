@@ -7,6 +7,7 @@ mod landings;
 use crate::others::{Named, Others, WhenLost};
 use crate::values::Notes;
 use crate::{OutputFormat, Repeat, RunOptions, SelfTest, profiles, web_address, web_tls};
+pub(crate) use landings::UNKNOWN_CATEGORY;
 use landings::{
     alloc_size, ask, debug, eta, given, idle_prof, max_jobs, milliseconds, names, output_format, profile,
     terse_version,

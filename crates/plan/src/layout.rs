@@ -5,8 +5,8 @@
 
 use crate::Names;
 use iolite_options::engines::{Data, Facets, NameUse};
-use iolite_options::{JobOptions, Range, SizeValue};
-use iolite_types::FileKind;
+use iolite_options::{JobOptions, RandomDistribution, Range, SizeValue};
+use iolite_types::{Direction, FileKind};
 use iolite_workload::FileSizes;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -221,6 +221,21 @@ pub enum LayoutError {
         /// The files that were left out.
         left_out: LeftOut,
     },
+    /// A zone of `random_distribution=zoned_abs` ends behind the region.
+    #[error(
+        "random_distribution: zoned_abs sizes exceed file size: the zones of {}s have {zones} bytes, and {path} has {length} to work on; \
+         make the zones smaller, or size= larger", .direction.name()
+    )]
+    ZonesBehindEnd {
+        /// The file.
+        path: String,
+        /// The direction of the zones.
+        direction: Direction,
+        /// The sum of their sizes.
+        zones: u64,
+        /// The length of the region.
+        length: u64,
+    },
     /// Not one block fits.
     #[error("{path}: the {length} bytes to work on are less than the smallest block size, {block}")]
     SmallerThanBlock {
@@ -302,9 +317,35 @@ pub fn layout(
             one(options, context, seed, used.len() as u64, path, *facts)
         })
         .collect::<Result<Vec<_>, _>>()?;
+    for (file, (path, _)) in laid_out.iter().zip(used) {
+        zones_fit(options, path, file.length)?;
+    }
     let mut layout = Layout { files: laid_out, pass_bytes: None, left_out, named: None };
     layout.pass_bytes = pass_bytes(options, &layout);
     Ok(layout)
+}
+
+/// Whether the zones of `random_distribution=zoned_abs` lie within a region of this length. (Otherwise the accesses would
+/// go to others than those that were asked for.)
+fn zones_fit(options: &JobOptions, path: &Path, length: u64) -> Result<(), LayoutError> {
+    let RandomDistribution::Zoned(all) = &options.pattern.random_distribution else { return Ok(()) };
+    let used = Direction::ALL.into_iter().filter(|direction| options.pattern.rw.uses(*direction));
+    for direction in used.filter(|_| options.pattern.rw.is_random()) {
+        let bytes = all[direction].iter().map(|zone| match zone.size {
+            SizeValue::Bytes(bytes) => bytes,
+            SizeValue::Percent(_) | SizeValue::Zones(_) => 0,
+        });
+        let zones = bytes.fold(0, u64::saturating_add);
+        if zones > length {
+            return Err(LayoutError::ZonesBehindEnd {
+                path: path.display().to_string(),
+                direction,
+                zones,
+                length,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Whether files keep their sizes because the job found them and they belong to others. A job that writes may extend

@@ -46,11 +46,37 @@ const ACCEPTED: &[&str] = &[
     "--name=j --ioengine=filedelete --rw=write --filesize=4k --nrfiles=3 --sync_file_range=write:1",
 ];
 
+/// Input that fio accepts, and complains about on standard error, whatever the format of its output is.
+const COMPLAINED_ABOUT: &[(&str, &str)] = &[
+    ("--percentile_list=1:2:3:4:5:6:7:8:9:10:11:12:13:14:15:16:17:18:19:20:99:99.9", "left out: 99, 99.9"),
+    ("--percentile_list=50:x:99", "\"x\" is not a number"),
+    ("--time_based", "needs a runtime"),
+    ("--debug=foo", "unknown category \"foo\""),
+];
+
 /// Runs a command line with an output format. Returns the exit status, standard error and standard output.
 fn told(program: &Program, format: &str, line: &str) -> (i32, String, String) {
     let dir = scratch();
     let run = program.line(dir.path(), &format!("--output-format={format} {line}"));
     (run.code(), run.stderr.clone(), run.stdout)
+}
+
+#[test]
+fn where_fio_complains_so_do_we() {
+    let links = scratch();
+    let ours = Program::called_fio(links.path());
+    for format in ["json", "normal", "terse"] {
+        for (options, words) in COMPLAINED_ABOUT {
+            let line = format!("--name=j --ioengine=null --size=64k {options}");
+            let (status, error, text) = told(&ours, format, &line);
+            assert!(status == 0 && error.contains(words), "{format} {options}: {status} {error}");
+            assert!(!text.contains(words), "{text}");
+            for peer in Program::peers() {
+                let (status, error, _) = told(&peer, format, &line);
+                assert!(status == 0 && !error.is_empty(), "{} {options}: {status}", peer.release.name());
+            }
+        }
+    }
 }
 
 #[test]

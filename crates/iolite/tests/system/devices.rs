@@ -243,7 +243,7 @@ fn a_loop_device_is_described_with_the_disk_below() {
     let device = or_skip!(full_device(dir.path()));
     let describe =
         |words: &str| Program::own().line(dir.path(), &format!("device {words} {}", device.path)).ok();
-    let told: serde_json::Value = serde_json::from_str(&describe("--json").stdout).unwrap();
+    let told: serde_json::Value = crate::common::json::strict(&describe("--json").stdout).unwrap();
     assert_eq!((&told["what"], &told["path"]), (&"block device".into(), &device.path.as_str().into()));
     let loops = &told["device"];
     assert_eq!(
@@ -253,10 +253,7 @@ fn a_loop_device_is_described_with_the_disk_below() {
     assert!(loops["loop"]["file"].as_str().unwrap().ends_with("loop.img"), "{loops}");
     assert_eq!(loops["queue"]["logical_block_bytes"], 512);
     let same = describe("--output-format=json");
-    assert_eq!(
-        serde_json::from_str::<serde_json::Value>(&same.stdout).unwrap()["device"]["kind"],
-        "loop device"
-    );
+    assert_eq!(crate::common::json::strict(&same.stdout).unwrap()["device"]["kind"], "loop device");
     let table = describe("").stdout;
     for words in ["loop device", "4 MiB", "[random-reads]", "; [verified-writes]"] {
         assert!(table.contains(words), "{words}: {table}");
@@ -277,7 +274,7 @@ fn a_loop_device_is_described_with_the_disk_below() {
     // The report of a run has the same facts.
     let line = format!("--name=j --filename={} --rw=read --bs=64k --output-format=json", device.path);
     let report: serde_json::Value =
-        serde_json::from_str(&Program::own().line(dir.path(), &line).ok().stdout).unwrap();
+        crate::common::json::strict(&Program::own().line(dir.path(), &line).ok().stdout).unwrap();
     let target = &report["iolite"]["targets"][0];
     assert_eq!(
         (&target["kind"], &target["size_bytes"]),

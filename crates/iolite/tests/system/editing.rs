@@ -84,13 +84,13 @@ impl Author {
     fn check(&self, text: &str) -> Json {
         let answer = self.send("check", &json!({ "text": text }));
         assert_eq!(answer.status, 200, "{}", answer.body);
-        Json(serde_json::from_str(&answer.body).unwrap())
+        Json(crate::common::json::strict(&answer.body).unwrap())
     }
 
     fn begin(&self, text: &str, confirmed: &[&str]) -> Json {
         let answer = self.send("start", &json!({ "text": text, "confirmed": confirmed }));
         assert_eq!(answer.status, 200, "{}", answer.body);
-        Json(serde_json::from_str(&answer.body).unwrap())
+        Json(crate::common::json::strict(&answer.body).unwrap())
     }
 
     /// Waits for the end of the current run, and returns its report.

@@ -138,7 +138,7 @@ impl Events {
         }
         assert_eq!(end, "\n");
         let name = name.strip_prefix("event: ").unwrap().trim().to_owned();
-        Some((name, serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap()))
+        Some((name, crate::common::json::strict(data.strip_prefix("data: ").unwrap()).unwrap()))
     }
 
     fn until(&mut self, wanted: &str, holds: impl Fn(&Value) -> bool) -> Value {

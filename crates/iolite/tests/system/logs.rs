@@ -155,8 +155,6 @@ fn windows_hold_averages_maxima_or_both() {
     assert!((2..=most).contains(&both.len()), "{most}: {both:?}");
     assert!(both.iter().all(|line| line.len() == 7 && line[1] <= line[2] && line[4..] == [0, 0, 0]));
     assert!(both.iter().any(|line| line[1] < line[2]));
-    // Windows end as planned, or later if there was no I/O.
-    assert!(both.iter().all(|line| line[0] >= 100));
     let iops = log(dir.path(), "x_iops.1.log");
     for (direction, count) in [(0, reads), (1, writes)] {
         let mut before = 0;
@@ -176,29 +174,99 @@ fn windows_hold_averages_maxima_or_both() {
     assert!(most.iter().map(|line| line[1]).max() > both.iter().map(|line| line[1]).min());
 }
 
-/// The I/Os in flight at the end of the run time complete all at once, so no rate can be computed from them.
+/// The sum of the values of each direction in a log of windows of 100 ms, times their lengths in milliseconds, after a check
+/// that the windows lie on their grid: all end at multiples of their length, except that the last one ends with the job.
+#[track_caller]
+fn summed(lines: &[Vec<u64>]) -> [u64; 3] {
+    const LENGTH: u64 = 100;
+    let mut sums = [0; 3];
+    let mut last = [0_u64; 3];
+    for line in lines {
+        let direction = line[2] as usize;
+        assert!(last[direction].is_multiple_of(LENGTH) && line[0] > last[direction], "{lines:?}");
+        last[direction] = line[0];
+        // A window that is shorter than a tenth joins the one before it.
+        let beyond = line[0] % LENGTH;
+        let span = match beyond {
+            0 => LENGTH,
+            1..10 if line[0] > LENGTH => LENGTH + beyond,
+            _ => beyond,
+        };
+        sums[direction] += line[1] * span;
+    }
+    sums
+}
+
+/// Whether a sum of rates times milliseconds is this amount. The last rate of each of two logs is a whole number as well.
+fn is_total(sum: u64, amount: u64) -> bool {
+    sum.abs_diff(amount * 1000) <= 2 * (110 / 2 + 1)
+}
+
+/// Bursts with pauses, longer ones than a window too, I/Os in flight at the end, and a ramp.
 #[test]
-fn the_last_window_of_a_job_with_a_depth_is_no_shorter_than_half() {
-    let dir = scratch();
-    let json = run(
-        dir.path(),
-        "--ioengine=libaio --iodepth=32 --filename=f --size=16m --bs=64k --rw=randrw --time_based --runtime=500ms \
-         --log_avg_msec=100 --write_iops_log=x --write_lat_log=x",
-    );
-    let all: u64 = json.job().ios().iter().sum();
-    let mut sum = 0.0;
-    for direction in [0, 1] {
-        let lines: Vec<_> =
-            log(dir.path(), "x_iops.1.log").into_iter().filter(|line| line[2] == direction).collect();
-        let mut before = 0;
-        for line in &lines {
-            // Times are in whole milliseconds.
-            assert!(line[0] - before >= 49, "{lines:?}");
-            sum += (line[1] * (line[0] - before)) as f64 / 1000.0;
-            before = line[0];
+fn windows_lie_on_a_grid_and_add_up() {
+    for options in [
+        "--ioengine=null --rw=randrw --thinktime=35ms --thinktime_blocks=100 --runtime=350ms",
+        "--ioengine=null --rw=write --thinktime=220ms --thinktime_blocks=300 --runtime=500ms",
+        "--ioengine=null --rw=read --rate_iops=1000 --ramp_time=150ms --runtime=240ms",
+        "--ioengine=libaio --iodepth=32 --filename=f --rw=randrw --runtime=250ms",
+        "--ioengine=null --rw=rw --unified_rw_reporting=both --thinktime=30ms --runtime=220ms",
+    ] {
+        let dir = scratch();
+        let json = run(
+            dir.path(),
+            &format!(
+                "--bs=4k --size=16m --time_based --numjobs=2 --group_reporting --log_avg_msec=100 --write_bw_log=x \
+                 --write_iops_log=x --write_lat_log=x --write_hist_log=x --log_hist_msec=100 --log_hist_coarseness=6 {options}"
+            ),
+        );
+        let (mut ios, mut bandwidth, mut counts) = ([0; 3], [0; 3], [0; 3]);
+        for worker in [1, 2] {
+            let lines = |kind: &str| log(dir.path(), &format!("x_{kind}.{worker}.log"));
+            let times = |lines: &[Vec<u64>], direction: usize| {
+                lines.iter().map(|line| (line[0], line[direction])).collect::<Vec<_>>()
+            };
+            let of_iops = lines("iops");
+            for kind in ["bw", "lat", "clat"] {
+                assert_eq!(times(&lines(kind), 2), times(&of_iops, 2), "{options}: {kind}");
+            }
+            let histograms = lines("clat_hist");
+            assert_eq!(times(&histograms, 1), times(&of_iops, 2), "{options}");
+            for line in &histograms {
+                counts[line[1] as usize] += line[3..].iter().sum::<u64>();
+            }
+            let add = |sum: &mut [u64; 3], more: [u64; 3]| {
+                sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+            };
+            add(&mut ios, summed(&of_iops));
+            add(&mut bandwidth, summed(&lines("bw")));
+        }
+        assert_eq!(counts, json.job().ios(), "{options}");
+        for direction in 0..3 {
+            assert!(is_total(ios[direction], counts[direction]), "{options}: {ios:?} {counts:?}");
+            assert!(
+                is_total(bandwidth[direction], 4 * counts[direction]),
+                "{options}: {bandwidth:?} {counts:?}"
+            );
         }
     }
-    assert!((sum - all as f64).abs() < all as f64 / 20.0 + 12.0, "{sum} of {all}");
+}
+
+/// As with fio, a window without I/O has no line.
+#[test]
+fn empty_windows_have_no_line() {
+    let job = "--name=j --ioengine=null --size=1g --bs=4k --thinktime=300ms --thinktime_blocks=100 --runtime=500ms --time_based \
+               --write_iops_log=x --write_lat_log=x --log_avg_msec=20";
+    for program in [vec![ours()], Program::peers()].concat() {
+        let dir = scratch();
+        program.line(dir.path(), job).ok();
+        for name in ["x_iops.1.log", "x_lat.1.log"] {
+            let lines = log(dir.path(), name);
+            // Two bursts, each of which may lie in two of the 25 windows.
+            assert!((1..=4).contains(&lines.len()), "{} {name} {lines:?}", program.version());
+            assert!(lines.iter().all(|line| line[1] > 0), "{} {name} {lines:?}", program.version());
+        }
+    }
 }
 
 #[test]

@@ -96,6 +96,20 @@ fn popularity_is_that_of_the_peer() {
     }
 }
 
+/// fio says so for each file, and such a job does no I/O there; its exit status is 0.
+#[test]
+fn zones_beyond_the_file_are_refused() {
+    let line = "--name=j --filename=f --rw=randread --size=4m --random_distribution=zoned_abs:60/20G:40/100G";
+    let words = "zoned_abs sizes exceed file size";
+    for peer in Program::peers() {
+        peer.line(scratch().path(), line).says(words);
+    }
+    let dir = scratch();
+    Program::own().line(dir.path(), line).refused().says(words).says("f has 4194304 to work on");
+    Program::called_fio(scratch().path()).line(dir.path(), line).refused().says(words);
+    assert!(!dir.path().join("f").exists());
+}
+
 /// Blocks repeat although norandommap is not set, the amount of I/O stays the same, and the same seed gives the same
 /// order.
 #[test]

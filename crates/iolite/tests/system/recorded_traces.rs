@@ -108,7 +108,7 @@ fn a_summary_has_the_figures_of_blkparse() {
     let dir = scratch();
     let of = |name: &str| -> Value {
         let line = format!("trace --json {}", recorded(name).display());
-        serde_json::from_str(&Program::under_test().line(dir.path(), &line).ok().stdout).expect("JSON")
+        crate::common::json::strict(&Program::under_test().line(dir.path(), &line).ok().stdout).expect("JSON")
     };
     let both = of("both.dump");
     assert_eq!(both["format"], "blktrace");

@@ -49,6 +49,29 @@ fn directions_as_one_in_json() {
     }
 }
 
+/// Every object has each key once, as [`Json::parse`] demands.
+#[test]
+fn keys_are_unique() {
+    let null = "--ioengine=null --size=64k --output-format=json";
+    let json = |line: &str| Json::parse(&Program::own().line(scratch().path(), line).ok().stdout);
+    let of = |options: &str| json(&format!("--name=j {null} {options}"));
+    let percentiles = |options: &str| {
+        let percentiles = of(options).job().0["read"]["clat_ns"]["percentile"].clone();
+        percentiles.as_object().unwrap().keys().cloned().collect::<Vec<String>>()
+    };
+    assert_eq!(percentiles("--percentile_list=99:50:50.0"), ["50.000000", "99.000000"]);
+    assert_eq!(
+        percentiles("--percentile_list=99.99999999:99.999999999:100:33.3333333"),
+        ["33.333333", "99.99999999", "99.999999999", "100.000000"]
+    );
+    let many = (1..=99).map(|one| one.to_string()).collect::<Vec<_>>().join(":");
+    assert_eq!(percentiles(&format!("--percentile_list={many}")).len(), 99);
+    let twice = of("--bs=4k --bs=8k");
+    assert_eq!((&twice.job().0["job options"]["bs"], twice.job().ios()), (&"8k".into(), [8, 0, 0]));
+    let global = json(&format!("{null} --bs=4k --bs=8k --name=j --name=k"));
+    assert_eq!(global.0["global options"]["bs"], "8k");
+}
+
 #[test]
 fn directions_as_one_in_text() {
     let mixed = text(&format!("{MIX} --unified_rw_reporting=mixed"));

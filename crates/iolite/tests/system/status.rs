@@ -275,7 +275,7 @@ fn json_alone_is_nothing_but_json() {
     let line = "--output-format=json --name=j --rw=write --size=64k";
     let run = Program::under_test().line(dir.path(), line).ok();
     let value: serde_json::Value =
-        serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run}"));
+        crate::common::json::strict(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run}"));
     assert_eq!(value["jobs"][0]["jobname"], "j");
 }
 

@@ -26,7 +26,7 @@ fn log(dir: &Path) {
 }
 
 fn value(dir: &Path, line: &str) -> Value {
-    serde_json::from_str(&Program::under_test().line(dir, line).ok().stdout).expect("JSON")
+    crate::common::json::strict(&Program::under_test().line(dir, line).ok().stdout).expect("JSON")
 }
 
 #[test]

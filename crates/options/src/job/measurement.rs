@@ -20,7 +20,7 @@ options! {
         pub clat_percentiles: bool,
         pub lat_percentiles: bool,
         pub slat_percentiles: bool,
-        /// Sorted, at most 20.
+        /// In the order in which they were given, at most 100.
         pub percentile_list: Vec<f64>,
         pub unified_rw_reporting: UnifiedReporting,
         pub lat_from_intended_start: bool,

@@ -238,7 +238,7 @@ fn values_land() {
     assert_eq!((job.durability.sync, job.files.fallocate), (SyncMode::Sync, Fallocate::None));
     assert_eq!(job.extent.offset, SizeValue::Percent(20));
     assert_eq!(job.placement.cpus_allowed, [0, 2, 3]);
-    assert_eq!(job.measurement.percentile_list, [50.0, 99.0]);
+    assert_eq!(job.measurement.percentile_list, [99.0, 50.0]);
     assert!(job.is_set("io_size") && !job.is_set("io_limit"), "the canonical name is remembered");
 }
 

@@ -2,6 +2,9 @@
 
 use super::Notes;
 
+/// The end of the note about an entry that is not a number.
+pub(crate) const NOT_A_NUMBER: &str = "is not a number, ignored";
+
 /// Parses numbers separated by colons, each within the bounds. Keeps at most `most` of them.
 ///
 /// If the first entry is a number, the list is accepted: later entries that are not numbers, and those beyond `most`,

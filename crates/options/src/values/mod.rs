@@ -32,6 +32,7 @@ pub use cpus::{cpu_list, cpu_mask, number_set};
 pub use distribution::{distribution, skew};
 pub use errors::ignored_errors;
 pub use file_service::file_service;
+pub(crate) use floats::NOT_A_NUMBER;
 pub use floats::floats;
 pub use keyword::keyword;
 pub(crate) use keyword::not_one_of;

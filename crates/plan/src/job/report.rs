@@ -56,11 +56,13 @@ impl ReportRules {
 }
 
 fn display(options: &JobOptions) -> Display {
+    let mut percentiles = options.measurement.percentile_list.clone();
+    percentiles.sort_by(f64::total_cmp);
     Display {
         kb_base: options.measurement.kb_base,
         unit_base: options.measurement.unit_base,
         significant_figures: options.measurement.significant_figures,
-        percentiles: options.measurement.percentile_list.clone(),
+        percentiles,
         slat_percentiles: options.measurement.slat_percentiles,
         clat_percentiles: options.measurement.clat_percentiles && !options.measurement.disable_clat,
         lat_percentiles: options.measurement.lat_percentiles,

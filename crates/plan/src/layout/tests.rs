@@ -1,5 +1,6 @@
 use super::*;
-use iolite_options::ReadWrite;
+use iolite_options::{ReadWrite, ZoneShare};
+use iolite_types::PerDirection;
 
 const MIB: u64 = 1 << 20;
 
@@ -63,6 +64,26 @@ fn a_larger_file_keeps_its_size_and_a_smaller_one_grows() {
         o.extent.offset = SizeValue::Bytes(MIB);
     });
     assert_eq!(grown.unwrap().files[0].extend_to, Some(6 * MIB));
+}
+
+#[test]
+fn zones_in_bytes_lie_within_the_files() {
+    let of = |rw, zones: [u64; 2], offset| {
+        run(&[regular(Some(4 * MIB))], 0, |o| {
+            o.pattern.rw = rw;
+            o.extent.offset = SizeValue::Bytes(offset);
+            let zones = zones.map(|size| ZoneShare { share: 50, size: SizeValue::Bytes(size) }).to_vec();
+            o.pattern.random_distribution =
+                RandomDistribution::Zoned(PerDirection::new(zones.clone(), Vec::new(), Vec::new()));
+        })
+    };
+    assert!(of(ReadWrite::RandRead, [MIB, 3 * MIB], 0).is_ok());
+    let refused = of(ReadWrite::RandRead, [MIB, 3 * MIB], MIB).unwrap_err();
+    let told = "zoned_abs sizes exceed file size: the zones of reads have 4194304 bytes, and f0 has 3145728 to work on";
+    assert!(refused.to_string().contains(told), "{refused}");
+    // Zones of directions that are not used, and of jobs that are not random, mean nothing.
+    assert!(of(ReadWrite::RandWrite, [20 << 30, 100 << 30], 0).is_ok());
+    assert!(of(ReadWrite::Read, [20 << 30, 100 << 30], 0).is_ok());
 }
 
 /// Lengths of regions, sizes to extend to, and the files left out.

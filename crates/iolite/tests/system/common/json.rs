@@ -2,7 +2,8 @@
 
 use crate::common::Program;
 use iolite_testing::Release;
-use serde_json::Value;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
 
 /// A report in JSON.
 #[derive(Clone, Debug)]
@@ -18,7 +19,7 @@ impl Json {
         let end = lines.iter().rposition(|line| *line == "}");
         let (Some(start), Some(end)) = (start, end) else { panic!("no JSON in\n{text}") };
         let json = lines[start..=end].join("\n");
-        Json(serde_json::from_str(&json).unwrap_or_else(|error| panic!("not JSON: {error}\n{json}")))
+        Json(strict(&json).unwrap_or_else(|error| panic!("not JSON: {error}\n{json}")))
     }
 
     /// The last of several reports (`--status-interval`).
@@ -68,6 +69,71 @@ impl Json {
         let mut seen = std::collections::HashSet::new();
         tree.retain(|entry| seen.insert(entry.clone()));
         tree
+    }
+}
+
+/// Reads JSON like a strict parser: an object has each key once. (NaN and infinity are no JSON anyway.)
+pub fn strict(text: &str) -> serde_json::Result<Value> {
+    serde_json::from_str(text).map(|Strict(value)| value)
+}
+
+struct Strict(Value);
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Strict, D::Error> {
+        deserializer.deserialize_any(StrictVisitor).map(Strict)
+    }
+}
+
+struct StrictVisitor;
+
+impl<'de> Visitor<'de> for StrictVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JSON with each key once")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
+        let mut all = Vec::new();
+        while let Some(Strict(element)) = elements.next_element()? {
+            all.push(element);
+        }
+        Ok(all.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut all = Map::new();
+        while let Some((key, Strict(value))) = members.next_entry::<String, Strict>()? {
+            if all.insert(key.clone(), value).is_some() {
+                return Err(A::Error::custom(format!("{key:?} twice")));
+            }
+        }
+        Ok(all.into())
     }
 }
 

@@ -18,7 +18,7 @@ fn described(name: &str, device: &str) -> String {
 #[track_caller]
 fn json(ran: &Ran, name: &str) -> Value {
     let text = fs::read_to_string(ran.directory.join(format!("{name}.json"))).expect("it has been described");
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}: {text}"))
+    crate::common::json::strict(&text).unwrap_or_else(|error| panic!("{name}: {error}: {text}"))
 }
 
 #[test]
