@@ -130,6 +130,7 @@ fn job() -> BoxedStrategy<JobReport> {
                 group: group % 3,
                 members,
                 depth,
+                most_in_flight: depth.into(),
                 continued_errors: (first != 0).then_some(ContinuedErrors {
                     count: n[0],
                     first: Some(First { worker: 0, value: first }),
