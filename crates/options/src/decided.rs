@@ -209,6 +209,12 @@ impl JobOptions {
         !self.files.allow_file_create && !self.extent.file_append && !grows_as_with_fio
     }
 
+    /// Whether the job checks the writes of an earlier run, whose workload may have been written any number of times. If
+    /// blocks were trimmed after they were written, it depends on the number of passes which ones.
+    pub fn checks_any_pass(&self) -> bool {
+        self.skips_writes() && !self.loads_state() && self.verification.trim_percentage == 0
+    }
+
     /// Whether the job has writes and issues them itself.
     pub fn issues_writes(&self) -> bool {
         self.pattern.rw.writes() && !self.verification.verify_only

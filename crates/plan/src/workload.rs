@@ -124,7 +124,7 @@ fn generated(options: &JobOptions, facets: Facets, layout: &Layout, seed: u64) -
         total_ios: (options.extent.number_ios > 0).then_some(options.extent.number_ios),
         // One long pass, so actions between passes (`end_fsync`, `unlink_each_loop`) happen once or not at all (as with
         // fio).
-        endless: options.schedule.time_based,
+        endless: options.schedule.time_based && !options.checks_any_pass(),
         seed,
     }
 }

@@ -1,14 +1,18 @@
 //! Checks whether a block has its expected content.
 
-use crate::block::{Diagnosis, Expected, Field, HeaderFormat, Mismatch, Mixture, Spec, Verifier, Write};
+use crate::block::{Diagnosis, Expected, Field, Header, HeaderFormat, Mismatch, Mixture, Spec, Verifier, Write};
 use crate::earlier::{Alike, Earlier};
+use crate::rules::EarlierRun;
 use crate::others::{Candidates, OtherStates};
+use crate::passes::Found;
 use crate::question::{Expect, Question, SavedWrites, seed_of};
 use iolite_workload::Io;
 use iolite_workload::history::WriteMap;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Headers of the old layout store a part of a write's number. For the rest, numbers below this one are tried.
+const MOST_NUMBERS_V333: u64 = 1 << 28;
 /// To explain a torn block, at most this many bytes of other writes are generated again.
 const MOST_MADE: u64 = 256 << 20;
 /// How many wrong intervals are described. There may be millions.
@@ -46,6 +50,8 @@ pub struct Checker {
     reported: u64,
     /// The writes that are valid for the block at hand.
     writes: Vec<Write>,
+    /// The write that the last block holds, if it is right and belongs to an earlier run.
+    found: Option<Found>,
 }
 
 impl Checker {
@@ -64,14 +70,14 @@ impl Checker {
             first_only: false,
             reported: 0,
             writes: Vec::new(),
+            found: None,
         }
     }
 
-    /// The writes belong to an earlier run. That may have had another job number, and so other seeds, unless
-    /// `has_own_seeds`.
+    /// The writes belong to an earlier run. `overwrites`: a pass may write a block more than once.
     #[must_use]
-    pub(crate) fn of_an_earlier_run(mut self, alike: Alike, has_own_seeds: bool) -> Checker {
-        self.earlier = Some(Earlier::new(alike, has_own_seeds));
+    pub(crate) fn of_an_earlier_run(mut self, run: &EarlierRun, overwrites: bool) -> Checker {
+        self.earlier = Some(Earlier::new(run, overwrites));
         self
     }
 
@@ -110,6 +116,7 @@ impl Checker {
 
     /// Checks a block; returns each wrong interval.
     pub fn check(&mut self, block: &[u8], question: Question) -> Vec<Mismatch> {
+        self.found = None;
         if self.accepts_all {
             return Vec::new();
         }
@@ -122,6 +129,11 @@ impl Checker {
             self.reported += (wrong.len() as u64).saturating_sub(1);
         }
         wrong
+    }
+
+    /// The write that the last block holds, if that block is right and belongs to an earlier run.
+    pub fn found(&self) -> Option<Found> {
+        self.found
     }
 
     fn wrong(&mut self, block: &[u8], question: Question) -> Vec<Mismatch> {
@@ -141,7 +153,21 @@ impl Checker {
                 Err(mismatch) => wrong.push(*mismatch),
             }
         }
+        if matches!(question.expect, Expect::Rewritten { .. }) {
+            wrong.iter_mut().for_each(|mismatch| self.add_passes(mismatch));
+        }
         wrong
+    }
+
+    /// Adds the passes of the writes to the description of a lost write.
+    fn add_passes(&self, mismatch: &mut Mismatch) {
+        let per_pass = self.earlier.as_ref().map_or(0, Earlier::per_pass);
+        if let Diagnosis::Older { found, expected, passes } = &mut mismatch.diagnosis
+            && let (Some(old), Some(new)) = (found.checked_div(per_pass), expected.checked_div(per_pass))
+            && old != new
+        {
+            *passes = Some((old + 1, new + 1));
+        }
     }
 
     /// The wrong intervals that were not reported while the owner of the writes was not known.
@@ -164,18 +190,25 @@ impl Checker {
             Expect::Write(number) | Expect::Doubted(number) => Some(number),
             Expect::Zeros => return self.check_zeros(block, offset),
             Expect::Saved(saved) => return self.check_saved(block, place, saved),
+            Expect::Rewritten { number, before } => {
+                return self.check_rewritten(block, place, number, before);
+            }
         };
         let Some(mismatch) = self.check_number(block, place, number) else {
             self.note_owner(number);
+            self.found = self.find(block, number);
             return None;
         };
         let is_lenient = matches!(expect, Expect::Doubted(_)) || !self.knows_owner();
         if self.is_anothers(&mismatch) && is_lenient {
-            let wrong = self.check_anothers(block, offset, number);
+            let wrong = self.check_anothers(block, offset, number, &mismatch);
             if wrong.is_none() {
                 self.note_stranger(&mismatch);
             }
             return wrong;
+        }
+        if let Some(own) = self.own_write(&mismatch).filter(|_| self.accepts_any_pass()) {
+            return self.check_any_pass(block, offset, own);
         }
         // A map of writes stores only a part of their numbers.
         if let (Field::Sequence, Some(header), Expect::Write(number) | Expect::Doubted(number)) =
@@ -270,6 +303,58 @@ impl Checker {
         (!self.is_mixture(block, place, saved, number)).then_some(mismatch)
     }
 
+    /// Checks a block of an earlier run that should hold this write or a later one.
+    fn check_rewritten(
+        &mut self,
+        block: &[u8],
+        place: Place,
+        number: u64,
+        before: (u32, u32),
+    ) -> Option<Box<Mismatch>> {
+        let mismatch = self.check_number(block, place, Some(number))?;
+        let is_later = |header: Header| (header.seconds, header.nanoseconds) > before;
+        (!mismatch.header.is_some_and(is_later)).then_some(mismatch)
+    }
+
+    /// Checks a block against a write of this job in any pass of an earlier run. If blocks have several sizes, it may
+    /// consist of intervals of several such writes.
+    fn check_any_pass(&mut self, block: &[u8], offset: u64, number: u64) -> Option<Box<Mismatch>> {
+        self.writes.clear();
+        self.writes.push(self.own(number));
+        let mut from = 0;
+        while let Err(mismatch) =
+            self.verifier.check_from(from, block, &Expected { offset, writes: &self.writes })
+        {
+            let own = self.own_write(&mismatch);
+            let mixes_sizes = self.earlier.as_ref().is_some_and(|earlier| earlier.mixes_sizes);
+            match own.map(|number| self.own(number)) {
+                Some(write) if mixes_sizes && !self.writes.contains(&write) => self.writes.push(write),
+                // Whichever part of the later write is missing, that is the one to compare with.
+                Some(_) if own > Some(number) && !mixes_sizes => {
+                    return self.check_any_pass(block, offset, own.unwrap_or(number));
+                }
+                _ => return Some(mismatch),
+            }
+            from = (mismatch.offset - mismatch.block_offset) as usize;
+        }
+        let oldest = self.writes.iter().filter_map(|write| write.sequence).min();
+        self.found = self.find(block, oldest);
+        None
+    }
+
+    /// The write in a block that is right, if the passes of an earlier run matter. `number` = its number.
+    fn find(&self, block: &[u8], number: Option<u64>) -> Option<Found> {
+        let number = number.filter(|_| self.accepts_any_pass() && self.others.is_empty())?;
+        let header = self.verifier.header(block)?;
+        let time = (header.seconds, header.nanoseconds);
+        Some(Found { number, time, is_own: self.can_tell_owner() && self.own_number(&header) == Some(number) })
+    }
+
+    /// Whether a write of any pass of an earlier run is valid.
+    pub(crate) fn accepts_any_pass(&self) -> bool {
+        self.earlier.as_ref().is_some_and(|earlier| earlier.any_pass) && self.spec.check_sequence
+    }
+
     /// Whether a block consists of sectors of valid writes, of this job or of its rivals.
     fn is_mixture(&self, block: &[u8], place: Place, saved: SavedWrites, found: u64) -> bool {
         let Place { file, offset, .. } = place;
@@ -322,6 +407,20 @@ impl Checker {
         self.stranger().or_else(|| self.earlier.as_ref()?.foreign())
     }
 
+    /// Everything is read from the beginning once more.
+    pub(crate) fn start_over(&self) {
+        if let Some(earlier) = &self.earlier {
+            earlier.start_over();
+        }
+    }
+
+    /// A pass of the earlier run has this many writes.
+    pub(crate) fn set_per_pass(&self, writes: u64) {
+        if let Some(earlier) = &self.earlier {
+            earlier.set_per_pass(writes);
+        }
+    }
+
     /// Checks the writes again. For those before `end`, mismatches that were withheld are reported now. Returns whether
     /// this is the first time.
     pub(crate) fn check_again(&self, end: u64) -> bool {
@@ -354,7 +453,6 @@ impl Checker {
     fn note_foreign(&self, mismatch: &Mismatch) {
         if let (Some(earlier), Some(header)) = (&self.earlier, &mismatch.header)
             && header.format == HeaderFormat::V342
-            && self.verifier.has_seeds()
             && header.seed != self.seed(header.sequence)
         {
             earlier.note_foreign(header.job);
@@ -364,28 +462,57 @@ impl Checker {
     /// Whether a block is right except that a job with another number wrote it: with other seeds, and perhaps in
     /// another order.
     fn is_anothers(&self, mismatch: &Mismatch) -> bool {
-        let (Some(_), Some(header)) = (&self.earlier, &mismatch.header) else { return false };
-        let is_own = match header.format {
-            // A pattern or zeros: there is only the number of the job.
-            _ if !self.verifier.has_seeds() => header.job == self.job,
-            HeaderFormat::V342 => header.seed == self.seed(header.sequence),
-            // This header stores only a part of the number.
-            HeaderFormat::V333 => mismatch.wanted.is_some_and(|write| write.seed == Some(header.seed)),
-        };
-        if is_own {
-            self.note_owner(Some(header.sequence));
+        if self.earlier.is_none() || mismatch.header.is_none() {
+            return false;
         }
-        matches!(mismatch.field, Field::Sequence | Field::Seed) && !is_own
+        let own = self.own_write(mismatch);
+        if own.is_some() {
+            self.note_owner(own);
+        }
+        matches!(mismatch.field, Field::Sequence | Field::Seed) && own.is_none()
+    }
+
+    /// The number of the write of this job that a wrong interval holds, as its seed proves.
+    fn own_write(&self, mismatch: &Mismatch) -> Option<u64> {
+        let header = mismatch.header.as_ref()?;
+        let wanted = mismatch.wanted.filter(|write| write.seed == Some(header.seed));
+        wanted.and_then(|write| write.sequence).or_else(|| self.own_number(header))
+    }
+
+    /// The number of the write of this job that has this header, as its seed proves.
+    fn own_number(&self, header: &Header) -> Option<u64> {
+        let is_own = |number: &u64| self.seed(*number) == header.seed;
+        match header.format {
+            HeaderFormat::V342 => Some(header.sequence).filter(is_own),
+            // This header stores only a part of the number.
+            HeaderFormat::V333 if self.accepts_any_pass() => {
+                (header.sequence..MOST_NUMBERS_V333).step_by(1 << 16).find(is_own)
+            }
+            HeaderFormat::V333 => None,
+        }
     }
 
     /// Checks a block against the known facts about a write by a job with another number.
-    fn check_anothers(&mut self, block: &[u8], offset: u64, number: Option<u64>) -> Option<Box<Mismatch>> {
-        let is_ordered = self.earlier.as_ref().is_some_and(Earlier::is_ordered);
+    fn check_anothers(
+        &mut self,
+        block: &[u8],
+        offset: u64,
+        number: Option<u64>,
+        mismatch: &Mismatch,
+    ) -> Option<Box<Mismatch>> {
+        let Some(earlier) = &self.earlier else { return None };
+        let number = number.filter(|_| earlier.is_ordered());
+        let number = number.map(|number| match &mismatch.header {
+            Some(header) if self.accepts_any_pass() => earlier.in_any_pass(header, number),
+            _ => number,
+        });
         self.writes.clear();
-        self.writes.extend(
-            number.filter(|_| is_ordered).map(|number| Write { sequence: Some(number), ..Write::default() }),
-        );
-        self.verifier.check(block, &Expected { offset, writes: &self.writes }).err()
+        self.writes.extend(number.map(|number| Write { sequence: Some(number), ..Write::default() }));
+        let wrong = self.verifier.check(block, &Expected { offset, writes: &self.writes }).err();
+        if wrong.is_none() {
+            self.found = self.find(block, number);
+        }
+        wrong
     }
 
     fn own(&self, number: u64) -> Write {

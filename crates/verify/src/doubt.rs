@@ -36,9 +36,6 @@ impl Doubt {
     }
 
     fn next_in_doubt(&mut self, read_back: &mut ReadBack) -> Option<(Io, Expect)> {
-        if self.reads == 0 {
-            read_back.mark();
-        }
         let (io, expect) = read_back.next_at_end()?;
         self.reads += 1;
         match expect {
@@ -68,20 +65,22 @@ impl Doubt {
         self.again.unwrap_or_else(|| read_back.unread())
     }
 
-    /// The block of a write has been checked. Returns whether to report its mismatches now.
+    /// The block of a write has been checked; `found` = the number of the write that it holds, if it is right. Returns
+    /// whether to report its mismatches now.
     pub(crate) fn checked(
         &mut self,
         checker: &Checker,
         reach: Option<&mut Reach>,
         expect: Expect,
         mismatches: &[Mismatch],
+        found: Option<u64>,
     ) -> bool {
         let (Expect::Write(number) | Expect::Doubted(number)) = expect else { return true };
         if self.again.is_some() {
             return true;
         }
         if let Some(reach) = reach {
-            reach.checked(number, mismatches);
+            reach.checked(found.unwrap_or(number), mismatches);
         }
         let withholds = checker.withholds(expect, mismatches);
         if withholds {
@@ -90,6 +89,11 @@ impl Doubt {
             self.there = self.there.max(Some(number));
         }
         !withholds
+    }
+
+    /// Whether reads are repeated.
+    pub(crate) fn reads_again(&self) -> bool {
+        self.again.is_some()
     }
 
     /// The number of the last write that was found.

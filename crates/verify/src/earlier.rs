@@ -4,9 +4,14 @@
 //! wrote. But the seeds of a job depend on its place in the job file, so a run of another selection of sections had
 //! other seeds. Until a block with a seed of this job has been seen, blocks with other seeds may be right as well.
 
+use crate::block::{Header, HeaderFormat};
+use crate::rules::EarlierRun;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Headers of the old layout store a part of a write's number. For the rest, this many passes are tried.
+const MOST_PASSES_V333: u64 = 1 << 12;
 
 /// How far an earlier run agrees with this job, whatever its seed was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +30,12 @@ pub enum Alike {
 #[derive(Clone, Debug)]
 pub(crate) struct Earlier {
     pub(crate) alike: Alike,
+    /// It may have written its workload any number of times.
+    pub(crate) any_pass: bool,
+    /// A block may hold intervals of several writes.
+    pub(crate) mixes_sizes: bool,
+    /// A pass may write a block more than once.
+    overwrites: bool,
     seen: Arc<Sightings>,
 }
 
@@ -40,13 +51,34 @@ struct Sightings {
     /// The writes before this one are checked again, for mismatches that were withheld while their owner was not known.
     /// 0 = none.
     again: AtomicU64,
+    /// The number of writes in a pass.
+    per_pass: AtomicU64,
 }
 
 impl Earlier {
-    /// No block has been seen yet. `is_own`: the seeds are known to be those of this job.
-    pub(crate) fn new(alike: Alike, is_own: bool) -> Earlier {
-        let seen = Sightings { own: is_own.into(), ..Sightings::default() };
-        Earlier { alike, seen: Arc::new(seen) }
+    /// No block has been seen yet. `overwrites`: a pass may write a block more than once.
+    pub(crate) fn new(run: &EarlierRun, overwrites: bool) -> Earlier {
+        let EarlierRun { alike, any_pass, mixes_sizes, has_own_seeds, .. } = *run;
+        let seen = Sightings { own: has_own_seeds.into(), ..Sightings::default() };
+        Earlier { alike, any_pass, mixes_sizes, overwrites, seen: Arc::new(seen) }
+    }
+
+    /// The number of the write in a block with this header, if the last write to it in a pass has the number
+    /// `expected`. If the block cannot be of any pass, that is `expected`.
+    pub(crate) fn in_any_pass(&self, header: &Header, expected: u64) -> u64 {
+        let per_pass = self.per_pass();
+        if header.format == HeaderFormat::V333 {
+            let passes = (0..MOST_PASSES_V333).map(|pass| expected + pass * per_pass);
+            let mut numbers = passes.filter(|&number| header.format.stored_sequence(number) == header.sequence);
+            return numbers.next().unwrap_or(expected);
+        }
+        let is_possible = match header.sequence.checked_sub(expected) {
+            // How many writes a pass of that run had is not known.
+            Some(_) if self.alike == Alike::Beginning => true,
+            Some(later) if per_pass > 0 && later.is_multiple_of(per_pass) => true,
+            _ => self.overwrites,
+        };
+        if is_possible { header.sequence } else { expected }
     }
 
     /// Whether the order of the writes does not depend on the seed.
@@ -82,6 +114,21 @@ impl Earlier {
     /// The number of such a job.
     pub(crate) fn foreign(&self) -> Option<u16> {
         number(&self.seen.foreign)
+    }
+
+    /// Everything is read from the beginning once more.
+    pub(crate) fn start_over(&self) {
+        self.seen.again.store(0, Relaxed);
+    }
+
+    /// The number of writes in a pass; 0 = not known yet.
+    pub(crate) fn per_pass(&self) -> u64 {
+        self.seen.per_pass.load(Relaxed)
+    }
+
+    /// A pass has this many writes.
+    pub(crate) fn set_per_pass(&self, writes: u64) {
+        self.seen.per_pass.store(writes, Relaxed);
     }
 
     /// The writes before `end` are checked again. Whether this is the first time.

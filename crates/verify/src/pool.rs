@@ -5,6 +5,7 @@
 
 use crate::block::Mismatch;
 use crate::checker::Checker;
+use crate::passes::Found;
 use crate::question::Question;
 use iolite_os::processors::run_on;
 use std::io;
@@ -17,6 +18,8 @@ pub struct Checked {
     pub index: u32,
     /// The mismatches found.
     pub mismatches: Vec<Mismatch>,
+    /// The write that the block holds, if it is right and belongs to an earlier run.
+    pub found: Option<Found>,
 }
 
 /// The threads.
@@ -107,7 +110,7 @@ fn work(questions: &Receiver<Asked>, answers: &Sender<Checked>, mut checker: Che
         // SAFETY: the buffer is this thread's until it answers.
         let block = unsafe { std::slice::from_raw_parts(start, length) };
         let mismatches = checker.check(block, question);
-        if answers.send(Checked { index, mismatches }).is_err() {
+        if answers.send(Checked { index, mismatches, found: checker.found() }).is_err() {
             return;
         }
     }

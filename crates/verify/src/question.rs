@@ -13,6 +13,13 @@ pub enum Expect {
     /// The same for a write of an earlier run, asked before it is known whose writes these are. It is asked again if
     /// the answer proves too lenient.
     Doubted(u64),
+    /// The write of this number, or a later one of this run: other blocks of an earlier run prove that it was issued.
+    Rewritten {
+        /// The number.
+        number: u64,
+        /// When those other blocks were written. (A block written after that belongs to another run.)
+        before: (u32, u32),
+    },
     /// One of the writes that a saved state allows.
     Saved(SavedWrites),
     /// Zeros: the block was trimmed.

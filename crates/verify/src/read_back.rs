@@ -22,8 +22,6 @@ pub struct ReadBack {
     first: u64,
     /// The reads of this pass have begun.
     cursor: Option<Cursor>,
-    /// The state of the generator when the reads of this pass began.
-    mark: Option<Box<Replay>>,
     /// The last block returned, if it was not read because the job stopped.
     held: Option<(Io, Expect)>,
 }
@@ -49,7 +47,7 @@ struct Cursor {
 
 impl ReadBack {
     fn new(kind: Kind) -> ReadBack {
-        ReadBack { kind, issued: 0, first: 0, cursor: None, mark: None, held: None }
+        ReadBack { kind, issued: 0, first: 0, cursor: None, held: None }
     }
 
     /// The read-back that these rules ask for, with this workload.
@@ -172,30 +170,51 @@ impl ReadBack {
         }
     }
 
-    /// The reads of this pass begin. They may be made [again](Self::go_back).
-    pub(crate) fn mark(&mut self) {
-        if let Kind::Replay(replay) = &self.kind {
-            self.mark = Some(replay.clone());
+    /// Returns to the first read of a pass of an earlier run, all of whose passes make the same choices.
+    pub(crate) fn go_back(&mut self) {
+        (self.cursor, self.held) = (None, None);
+        if let Kind::Replay(replay) = &mut self.kind {
+            replay.start_over(self.first);
         }
     }
 
-    /// Returns to the first read of the pass.
-    pub(crate) fn go_back(&mut self) {
-        (self.cursor, self.held) = (None, None);
-        if let (Kind::Replay(replay), Some(mark)) = (&mut self.kind, self.mark.take()) {
-            *replay = mark;
+    /// Calls `act` with each write of an earlier run that is read back in a pass.
+    pub(crate) fn each_assumed(&self, mut act: impl FnMut(Written)) {
+        match &self.kind {
+            Kind::Replay(replay) => {
+                let mut replay = replay.clone();
+                replay.start_over(self.first);
+                while replay.number() < self.issued
+                    && let Some(written) = replay.next_write()
+                {
+                    act(written);
+                }
+            }
+            Kind::Standing(standing) => {
+                let mut place = (0, 0);
+                while let Some(written) = standing.next(place.0, place.1, self.issued) {
+                    place = (written.io.file, written.io.offset + written.io.length);
+                    act(written);
+                }
+            }
+            Kind::Nothing | Kind::AllReads | Kind::Demands(_) | Kind::Backlog(_) => {}
         }
+    }
+
+    /// The number of writes in a pass of an earlier run.
+    pub(crate) fn issued(&self) -> u64 {
+        self.issued
     }
 
     /// An earlier run has written this.
-    pub fn assume(&mut self, io: Io) {
+    pub(crate) fn assume(&mut self, io: Io) {
         let number = self.issue();
         self.wrote(Written { io, number });
     }
 
     /// The pass is over, and the next one begins: with the `same` random choices as the first, or with new ones. `stop`
     /// returns whether to stop early.
-    pub fn next_pass(&mut self, same: bool, stop: impl Fn() -> bool) {
+    pub(crate) fn next_pass(&mut self, same: bool, stop: impl Fn() -> bool) {
         self.first = self.issued;
         self.cursor = None;
         if let Kind::Replay(replay) = &mut self.kind {

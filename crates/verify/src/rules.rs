@@ -94,6 +94,10 @@ pub struct EarlierRun {
     pub may_have_failed: bool,
     /// It mixed reads and writes: how many writes there were depends on the seed.
     pub is_mix: bool,
+    /// It may have written its workload any number of times. If not, it did so as often as this job would.
+    pub any_pass: bool,
+    /// Its blocks have several sizes, so that a block may hold intervals of several writes.
+    pub mixes_sizes: bool,
 }
 
 /// The use of a saved state.

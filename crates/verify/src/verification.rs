@@ -15,11 +15,12 @@ use crate::pool::Pool;
 use crate::question::{Expect, Question};
 use crate::reach::Reach;
 use crate::read_back::ReadBack;
-use crate::rules::{Keep, Load, Rules, StateRules};
+use crate::passes::{Found, Passes};
+use crate::rules::{Keep, Load, ReadBackRules, Rules, StateRules};
 use crate::trims::Trims;
 use crate::turns::{Aim, Part, Turns};
 use iolite_types::Direction;
-use iolite_workload::history::Written;
+use iolite_workload::history::{Need, Written};
 use iolite_workload::{Error, Io};
 use std::collections::HashMap;
 use std::io;
@@ -112,6 +113,8 @@ pub struct Verification {
     /// How far the earlier run got whose writes are checked; `None` = known, or not needed.
     reach: Option<Reach>,
     doubt: Doubt,
+    /// The passes of the earlier run; `None` = only one is valid, or they cannot be told apart.
+    passes: Option<Passes>,
     stamper: Option<Stamper>,
     /// The storage compares; `None` = blocks are read and checked here.
     comparisons: Option<Comparisons>,
@@ -153,6 +156,7 @@ impl Verification {
             count => Some(Pool::start(count, &rules.thread_cpus, units, &checker)?),
         };
         let (state, warning) = begin_state(rules, &read_back)?;
+        let checker_passes = checker.accepts_any_pass();
         Ok(Verification {
             checker,
             pool,
@@ -165,6 +169,7 @@ impl Verification {
             is_complete: false,
             reach: rules.earlier.as_ref().filter(|_| !rules.fatal).map(Reach::new),
             doubt: Doubt::default(),
+            passes: checker_passes.then(|| Passes::new(rules, workload)),
             stamper: rules.writes.then(|| Stamper::new(&rules.spec)),
             comparisons: rules.compares.then(|| Comparisons::new(Stamper::new(&rules.spec), units)),
             landings: HashMap::new(),
@@ -321,18 +326,62 @@ impl Verification {
 
     /// The block to read at the end of the pass; `None` = no more blocks.
     pub fn next_at_end(&mut self) -> Option<(Io, Expect)> {
-        self.doubt.next(&self.checker, &mut self.read_back)
+        match &self.passes {
+            Some(passes) if passes.is_judged() => passes.next(&mut self.read_back),
+            _ => self.doubt.next(&self.checker, &mut self.read_back),
+        }
     }
 
-    /// Goes back to reads that were made before the owner of the writes was known, if blocks passed that are now known
-    /// to be wrong. Returns whether it does.
-    pub fn read_again(&mut self) -> bool {
-        self.doubt.read_again(&self.checker, &mut self.read_back)
+    /// Goes back to blocks that passed and are now known to be wrong: because they were read before the owner of the
+    /// writes was known, or because other blocks are of a later pass. Returns whether there are any. (This may take long,
+    /// so it calls `stop` now and then and gives up if that is true.)
+    pub fn read_again(&mut self, stop: impl Fn() -> bool) -> bool {
+        if self.doubt.read_again(&self.checker, &mut self.read_back) {
+            return true;
+        }
+        let again = self.passes.as_mut().is_some_and(|passes| passes.judge(&self.read_back, stop));
+        if again {
+            self.read_back.go_back();
+        }
+        again
     }
 
     /// How many reads the end of the pass is expected to take from here.
     pub fn expected_reads(&self) -> u64 {
-        self.doubt.expected_reads(&self.read_back)
+        match &self.passes {
+            Some(passes) if passes.is_judged() => passes.count_lost(),
+            _ => self.doubt.expected_reads(&self.read_back),
+        }
+    }
+
+    /// The reads of an earlier run's writes begin.
+    pub fn begin_reads(&mut self) {
+        let per_pass = self.read_back.issued();
+        self.checker.set_per_pass(per_pass);
+        if let Some(passes) = &mut self.passes {
+            passes.begin(per_pass);
+        }
+    }
+
+    /// Whether one pass over the workload suffices to know all places of an earlier run's writes, and it is over.
+    pub fn knows_all_passes(&self) -> bool {
+        self.rules.earlier.is_some_and(|earlier| earlier.any_pass) && self.read_back.issued() > 0
+    }
+
+    /// An earlier run has written this.
+    pub fn assume(&mut self, io: Io) {
+        self.read_back.assume(io);
+    }
+
+    /// The next pass begins: with the `same` random choices as the first, or with new ones. The writes of an earlier run
+    /// are read once more. `stop` returns whether to stop early.
+    pub fn next_pass(&mut self, same: bool, stop: impl Fn() -> bool) {
+        if !self.knows_all_passes() {
+            return self.read_back.next_pass(same, stop);
+        }
+        self.read_back.go_back();
+        self.doubt = Doubt::default();
+        self.checker.start_over();
     }
 
     /// An explanation for wrong or unchecked blocks: if there is no block of this job, it may have read the wrong
@@ -352,7 +401,11 @@ impl Verification {
                 "the places of this workload's writes depend on its seed, so writes to other places have not been checked"
                     .to_owned()
             }
-            _ => return self.reach.filter(|_| is_all)?.hint(),
+            _ if !is_all => return None,
+            _ => {
+                let reach = self.reach.and_then(|reach| reach.hint());
+                return reach.or_else(|| self.passes.as_ref().filter(|_| self.wrong == 0)?.hint());
+            }
         };
         Some(format!(
             "no block has a seed of this job (number {}), and some are of job {}: {why}; check from the same place in the same \
@@ -429,8 +482,22 @@ impl Verification {
     }
 
     /// A block has been checked. Returns whether to report its mismatches now.
-    pub fn checked(&mut self, expect: Expect, mismatches: &[Mismatch]) -> bool {
-        self.doubt.checked(&self.checker, self.reach.as_mut(), expect, mismatches)
+    pub fn checked(
+        &mut self,
+        io: &Io,
+        expect: Expect,
+        mismatches: &[Mismatch],
+        found: Option<Found>,
+    ) -> bool {
+        if let (Some(passes), Some(found), Expect::Write(expected) | Expect::Doubted(expected)) =
+            (&mut self.passes, found, expect)
+            && mismatches.is_empty()
+            && !self.doubt.reads_again()
+        {
+            passes.found(&self.read_back, io, expected, found);
+        }
+        let number = found.map(|found| found.number);
+        self.doubt.checked(&self.checker, self.reach.as_mut(), expect, mismatches, number)
     }
 
     /// How many intervals were wrong.
@@ -464,8 +531,9 @@ fn checker(rules: &Rules, seed: u64, number: u16) -> Result<Checker, LoadError> 
         }
         _ => checker,
     };
+    let overwrites = rules.read_back != ReadBackRules::AtEnd(Need::Replay);
     Ok(match &rules.earlier {
-        Some(earlier) => checker.of_an_earlier_run(earlier.alike, earlier.has_own_seeds),
+        Some(earlier) => checker.of_an_earlier_run(earlier, overwrites),
         None => checker,
     })
 }

@@ -619,7 +619,7 @@ impl Worker<'_> {
                 io_loop.generator.restart();
             }
             if again && let Some(verification) = &mut io_loop.extras.verification {
-                verification.read_back.next_pass(repeat_choices, || self.stop_requested());
+                verification.next_pass(repeat_choices, || self.stop_requested());
             }
         }
         Ok(())

@@ -43,8 +43,10 @@ impl Worker<'_> {
         &self,
         io_loop: &mut IoLoop<E, G, FULL>,
     ) -> PassEnd {
+        let is_known = |verification: &Box<Verification>| verification.knows_all_passes();
         match self.resolved.passes.kind {
             PassKind::Perform => io_loop.pass(),
+            PassKind::Assume if io_loop.extras.verification.as_ref().is_some_and(is_known) => PassEnd::Finished,
             PassKind::Assume => io_loop.dry_pass(),
             PassKind::Skip => PassEnd::Finished,
         }
@@ -58,9 +60,9 @@ impl Worker<'_> {
         is_last: bool,
     ) -> Result<PassEnd, Stop> {
         let rules = self.resolved.verify.as_ref();
-        // The files hold the writes of the earlier run's last loop, so they are read back only after the last loop of
-        // this run.
-        let is_now = |rules: &Rules| rules.reads_back && (is_last || rules.earlier.is_none());
+        // If only the last loop of the earlier run is valid, its writes are known after the last loop of this run.
+        let is_known = |rules: &Rules| rules.earlier.is_none_or(|earlier| earlier.any_pass);
+        let is_now = |rules: &Rules| rules.reads_back && (is_last || is_known(rules));
         let now = rules.is_some_and(is_now);
         let mut end = end;
         let goes_on = io_loop.end.failure.is_none() && (end == PassEnd::Finished || io_loop.may_resume());
@@ -82,7 +84,8 @@ impl Worker<'_> {
         }
         io_loop.conclude_checks();
         let Some(verification) = &mut io_loop.extras.verification else { return Ok(end) };
-        if let Some(hint) = verification.hint(now && end == PassEnd::Finished) {
+        let is_told = is_last || end == PassEnd::Stopped || io_loop.end.failure.is_some();
+        if let Some(hint) = verification.hint(now && end == PassEnd::Finished).filter(|_| is_told) {
             Message::Warning(self.number(), format!("{}: {hint}", self.resolved.name)).send(self.messages);
         }
         let unread = verification.read_back.unread();

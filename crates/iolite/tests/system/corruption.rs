@@ -58,7 +58,12 @@ const SORTS: &[Sort] = &[
     },
     Sort {
         name: "stale",
-        damage: |file, old, _| file[5 * BLOCK..6 * BLOCK].copy_from_slice(&old[5 * BLOCK..6 * BLOCK]),
+        // The first write of the second pass is lost. (Without the last one, the run may have ended before it.)
+        damage: |file, old, _| {
+            let number = |block: &&[u8]| block[32..40].iter().rev().copied().collect::<Vec<u8>>();
+            let (first, _) = file.chunks(BLOCK).enumerate().min_by_key(|(_, block)| number(block)).unwrap();
+            file[first * BLOCK..][..BLOCK].copy_from_slice(&old[first * BLOCK..][..BLOCK]);
+        },
         says: "an older generation: write ",
         seen_by: |kind| kind != "pattern",
     },

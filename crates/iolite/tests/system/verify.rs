@@ -603,7 +603,10 @@ fn invalid_verification_options_are_refused() {
             "verify_offset=1024 does not fit",
         ),
         ("--verify=md5 --verify_async=1 --verify_async_cpus=1023", "CPU 1023 does not exist"),
-        ("--verify=md5 --verify_only --time_based --runtime=1", "verify_only cannot know"),
+        (
+            "--verify=md5 --verify_only --time_based --runtime=1 --trim_percentage=9",
+            "verify_only cannot know which blocks a time_based job with trim_percentage has trimmed",
+        ),
         ("--verify=md5 --verify_only --randrepeat=0 --rw=randwrite", "verify_only cannot know"),
         ("--verify=md5 --verify_only --file_append=1", "verify_only cannot know where"),
     ] {

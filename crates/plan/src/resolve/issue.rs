@@ -249,7 +249,8 @@ pub struct PassRules {
 pub(super) fn passes(options: &JobOptions, facets: Facets) -> PassRules {
     // A saved state is checked once: loops and time belong to the run that left it.
     let repeats = !options.loads_state();
-    let time_based = options.schedule.time_based && repeats;
+    // A check goes through the workload as often as `loops` says, however long it was written.
+    let time_based = options.schedule.time_based && repeats && !options.checks_any_pass();
     PassRules {
         kind: match (options.loads_state(), options.skips_writes()) {
             (true, _) => PassKind::Skip,
@@ -260,7 +261,8 @@ pub(super) fn passes(options: &JobOptions, facets: Facets) -> PassRules {
         time_based,
         // A connection serves for all passes.
         keep_open: options.schedule.time_based || facets.data == Data::OtherEnd,
-        unlink_each_loop: options.files.unlink_each_loop,
+        // What an earlier run has written stays there.
+        unlink_each_loop: options.files.unlink_each_loop && !options.relies_on_earlier_run(),
         repeat_choices: options.pattern.randrepeat && !time_based,
         unlink: options.files.unlink,
     }

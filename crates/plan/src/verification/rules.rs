@@ -5,7 +5,7 @@ use super::spec::spec_of;
 use super::state;
 use crate::{Layout, Plan, ReplayPlan, WorkerPlan};
 use iolite_options::JobOptions;
-use iolite_types::Direction;
+use iolite_types::{BlockSize, Direction};
 use iolite_verify::{Alike, EarlierRun, ReadBackRules, Rivals, Rules, TrimRules};
 use iolite_workload::Mix;
 use iolite_workload::history::{Need, can_repeat};
@@ -110,5 +110,7 @@ fn earlier(
         alike: if has_own_seeds { Alike::Writes } else { alike(options, workload, replay) },
         may_have_failed: options.errors.tolerates_failed_writes(),
         is_mix: options.is_read_write_mix(),
+        any_pass: options.checks_any_pass(),
+        mixes_sizes: !matches!(workload.sizes(Direction::Write), BlockSize::Fixed(_)),
     })
 }

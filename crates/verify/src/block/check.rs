@@ -31,9 +31,16 @@ impl Verifier {
         Verifier { data: Data::new(spec), pattern: Vec::new(), moves }
     }
 
-    /// Whether headers hold the seed of the content: some of it is random.
+    /// Whether blocks have headers, which hold the seed of their write.
     pub fn has_seeds(&self) -> bool {
-        self.data.spec.kind.has_header() && self.data.is_random()
+        self.data.spec.kind.has_header()
+    }
+
+    /// The header of a block's first interval, if there is one.
+    pub fn header(&self, block: &[u8]) -> Option<Header> {
+        let spec = &self.data.spec;
+        let interval = &block[..spec.interval_of(block.len())];
+        spec.kind.has_header().then(|| header_of(spec, interval).ok())?
     }
 
     /// Checks a block that was read. It may be a part of a written block if it consists of complete intervals.
@@ -144,7 +151,7 @@ impl Verifier {
         if header.offset != offset {
             return Err(Fault::Offset { found: header.offset, wanted: offset });
         }
-        let mut faults = expected.writes.iter().map(|write| difference(&self.data, header, write));
+        let mut faults = expected.writes.iter().map(|write| difference(&self.data.spec, header, write));
         // If no write matches, report the fault for the latest one.
         match faults.next().flatten() {
             Some(fault) if faults.all(|fault| fault.is_some()) => Err(fault),

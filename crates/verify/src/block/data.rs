@@ -31,11 +31,6 @@ impl Data {
         self.source.is_random()
     }
 
-    /// The seed as the header stores it: 0 if the content does not depend on it.
-    pub(super) fn stored_seed(&self, seed: u64) -> u64 {
-        if self.is_random() { seed } else { 0 }
-    }
-
     /// Fills a whole block with data, without headers.
     pub(super) fn fill(&mut self, block: &mut [u8], block_offset: u64, seed: u64) {
         if self.is_random() {

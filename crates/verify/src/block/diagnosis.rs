@@ -22,6 +22,8 @@ pub enum Diagnosis {
         found: u64,
         /// The number of the write that should be there.
         expected: u64,
+        /// The passes of these writes, from 1; `None` = not known, or the same.
+        passes: Option<(u64, u64)>,
     },
     /// A write to this place, but not an expected one: by another job, or a later one.
     OtherWrite,
@@ -114,8 +116,14 @@ impl fmt::Display for Diagnosis {
             Diagnosis::Misdirected { belongs_to } => {
                 write!(to, "a misdirected block: it belongs to offset {belongs_to}")
             }
-            Diagnosis::Older { found, expected } => {
-                write!(to, "an older generation: write {found} is there, write {expected} was lost")
+            Diagnosis::Older { found, expected, passes } => {
+                write!(to, "an older generation: write {found} is there, write {expected} was lost")?;
+                match passes {
+                    Some((found, expected)) => {
+                        write!(to, " (pass {found}, where the blocks around it are of pass {expected})")
+                    }
+                    None => Ok(()),
+                }
             }
             Diagnosis::OtherWrite => to.write_str("another write to the same place"),
             Diagnosis::Torn { at, beginning } => {

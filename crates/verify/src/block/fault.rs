@@ -1,9 +1,9 @@
 //! Faults of an interval: the wrong part.
 
-use super::data::Data;
 use super::expected::Write;
 use super::header::Header;
 use super::kind::Kind;
+use super::spec::Spec;
 use std::fmt::Write as _;
 
 /// A fault of an interval: the value that was found, and the expected one.
@@ -93,9 +93,8 @@ impl Fault {
 }
 
 /// The first field in which a header differs from this write. `None`: the header belongs to it.
-pub(super) fn difference(data: &Data, header: &Header, write: &Write) -> Option<Fault> {
-    let spec = &data.spec;
-    let seed = write.seed.filter(|_| spec.check_seed).map(|seed| data.stored_seed(seed));
+pub(super) fn difference(spec: &Spec, header: &Header, write: &Write) -> Option<Fault> {
+    let seed = write.seed.filter(|_| spec.check_seed);
     let sequence = write.sequence.filter(|_| spec.check_sequence);
     let sequence = sequence.map(|sequence| header.format.stored_sequence(sequence));
     if let Some(wanted) = write.job.filter(|&job| job != header.job) {

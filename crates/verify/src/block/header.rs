@@ -65,7 +65,7 @@ pub struct Header {
     pub kind: u8,
     /// Bytes of the interval, including the header.
     pub length: u32,
-    /// The seed of the random content; 0 if the content is not random.
+    /// The seed of the write. Random content comes from it.
     pub seed: u64,
     /// The offset of the interval in the file.
     pub offset: u64,

@@ -148,7 +148,7 @@ impl Inquiry<'_, '_> {
         let interval = &self.subject.block[range.clone()];
         let Ok(header) = Header::load(&header_bytes(self.spec(), interval)) else { return false };
         header.offset == self.expected.offset + range.start as u64
-            && difference(self.subject.data, &header, write).is_none()
+            && difference(self.spec(), &header, write).is_none()
             && is_intact(self.spec(), interval, &header)
     }
 
@@ -228,7 +228,7 @@ impl Inquiry<'_, '_> {
             HeaderFormat::V333 => (1..1 << 15).contains(&(stored.wrapping_sub(header.sequence) & 0xffff)),
         };
         if is_older {
-            Diagnosis::Older { found: header.sequence, expected: stored }
+            Diagnosis::Older { found: header.sequence, expected: stored, passes: None }
         } else {
             Diagnosis::OtherWrite
         }
@@ -287,7 +287,7 @@ impl Inquiry<'_, '_> {
         let mut headers: Vec<(Header, bool)> = Vec::new();
         for write in self.expected.writes {
             let header = Header {
-                seed: write.seed.map_or(base.seed, |seed| self.subject.data.stored_seed(seed)),
+                seed: write.seed.unwrap_or(base.seed),
                 sequence: write.sequence.map_or(base.sequence, |number| base.format.stored_sequence(number)),
                 job: write.job.unwrap_or(base.job),
                 ..base

@@ -9,8 +9,7 @@
 //!
 //! The checksum of a header whose time belongs to another write cannot be known. That happens where a header lies
 //! across two sectors of different writes, and where the copied piece begins or ends in a header. Then any time and
-//! checksum are accepted. (A pattern has no seed in front of the time that would distinguish two writes, so there the
-//! copied piece may always end in a header.)
+//! checksum are accepted.
 
 use super::data::Data;
 use super::header::{Header, HeaderFormat};
@@ -205,7 +204,7 @@ impl<'a> Mixture<'a> {
     /// This write's version of the block, with the times of the headers that were found. `None`: headers do not fit.
     fn made(&mut self, part: Part) -> Option<Vec<u8>> {
         let mut made = vec![0; self.block.len()];
-        let seed = self.data.stored_seed(part.seed);
+        let seed = part.seed;
         self.data.fill(&mut made, self.offset, seed);
         let spec = &self.data.spec;
         if !spec.kind.has_header() {
@@ -307,9 +306,7 @@ impl<'a> Mixture<'a> {
             return Version { bytes, unknown: 0..0, goes_on: false };
         };
         let before = all.start..sector.start;
-        // Without a seed, only the number distinguishes writes.
-        let tells = self.data.is_random() || checksum.start <= sector.start;
-        let goes_on = tells && self.block[before.clone()] == bytes[before];
+        let goes_on = self.block[before.clone()] == bytes[before];
         Version { bytes, unknown: if goes_on { 0..0 } else { checksum }, goes_on }
     }
 

@@ -11,7 +11,7 @@ pub struct Identity {
     pub offset: u64,
     /// The number of the write in its job, from 0.
     pub sequence: u64,
-    /// The seed of its random content. A job with a new seed for each write can distinguish its writes.
+    /// Its seed, from which its random content comes. A job with a new seed for each write can distinguish its writes.
     pub seed: u64,
     /// When it was written: seconds since 1970.
     pub seconds: u32,
@@ -39,7 +39,7 @@ impl Stamper {
     ///
     /// If its intervals are smaller than [`Spec::validate`] allows.
     pub fn stamp(&mut self, block: &mut [u8], identity: &Identity) {
-        let seed = self.data.stored_seed(identity.seed);
+        let seed = identity.seed;
         if !self.data.spec.kind.has_header() {
             return self.data.fill(block, identity.offset, seed);
         }

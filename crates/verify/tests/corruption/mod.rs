@@ -148,7 +148,7 @@ fn stale(image: &Image, _: &Spec, sample: u64) -> Damage {
     let mut bytes = image.new.clone();
     bytes[number * BLOCK..][..BLOCK].copy_from_slice(&image.old[number * BLOCK..][..BLOCK]);
     mark(&mut bytes, &image.new);
-    let wanted = Diagnosis::Older { found: number as u64, expected: number as u64 + 100 };
+    let wanted = Diagnosis::Older { found: number as u64, expected: number as u64 + 100, passes: None };
     Damage { bytes, blocks: 1, is_right: Box::new(move |_, known, found| known && found.diagnosis == wanted) }
 }
 
@@ -170,7 +170,7 @@ fn torn(image: &Image, _: &Spec, sample: u64) -> Damage {
             (at == cut || !sees_data && is_near) && (!known || beginning == is_beginning)
         }
         // Both have the same data: only the header of an interval can differ.
-        Diagnosis::Older { found: old, expected } => {
+        Diagnosis::Older { found: old, expected, .. } => {
             let is_same = spec.fill != Fill::Random;
             known && is_same && (old, expected) == (number as u64, number as u64 + 100)
         }

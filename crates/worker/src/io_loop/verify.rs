@@ -64,11 +64,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             it.trim_some(true);
             it.announce_reads();
             it.announce(|verification| verification.at_end = true);
+            it.announce(Verification::begin_reads);
             it.check_all(Verification::next_at_end);
-            let verification = it.extras.verification.as_mut();
-            if !it.end.stopping
-                && let Some(verification) = verification
-                && verification.read_again()
+            let control = it.control;
+            while !it.end.stopping
+                && let Some(verification) = &mut it.extras.verification
+                && verification.read_again(|| control.terminating())
             {
                 // These blocks are counted when they are checked for good.
                 let checked = &it.stats.checked_blocks;
@@ -164,7 +165,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                     self.give_up_on(&io, &error);
                     return;
                 }
-                verification.read_back.assume(io);
+                verification.assume(io);
             }
             Direction::Trim => verification.trimmed(&io),
             Direction::Read => {}
@@ -309,11 +310,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                     return true;
                 }
                 let mismatches = verification.checker.check(block, question);
+                let found = verification.checker.found();
                 if compared == Compared::Different && mismatches.is_empty() {
                     self.differs_unseen(io);
                 }
                 let Some(verification) = &mut self.extras.verification else { return false };
-                if verification.checked(expect, &mismatches) {
+                if verification.checked(&io, expect, &mismatches, found) {
                     self.found_wrong(index, 0, io, &mismatches);
                 }
                 false
@@ -390,7 +392,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let mut any = false;
         while let Some(pool) =
             self.extras.verification.as_mut().and_then(|verification| verification.pool.as_mut())
-            && let Some(Checked { index, mismatches }) = pool.answer(wait && !any)
+            && let Some(Checked { index, mismatches, found }) = pool.answer(wait && !any)
         {
             any = true;
             let role = self
@@ -400,7 +402,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 .map_or(Role::Plain, |verification| verification.role(index));
             if let Role::Check(io, expect) = role
                 && let Some(verification) = &mut self.extras.verification
-                && verification.checked(expect, &mismatches)
+                && verification.checked(&io, expect, &mismatches, found)
             {
                 self.found_wrong(index, 0, io, &mismatches);
             }
@@ -487,7 +489,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if let Role::Check(io, expect) = verification.role(index) {
             self.stats.checked_blocks.add(1);
             let mismatch = verification.checker.cut_off(&io, end, expect);
-            if verification.checked(expect, mismatch.as_slice()) {
+            if verification.checked(&io, expect, mismatch.as_slice(), None) {
                 self.found_wrong(index, 0, io, mismatch.as_slice());
             }
         }

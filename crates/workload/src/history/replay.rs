@@ -60,6 +60,12 @@ impl Replay {
         self.done = false;
     }
 
+    /// Returns to the beginning of a pass that makes the choices of the first one; `number` = that of its first write.
+    pub fn start_over(&mut self, number: u64) {
+        self.rewind();
+        self.number = number;
+    }
+
     /// Starts the next pass as [`Generator::rewind`] does.
     pub fn rewind(&mut self) {
         self.generator.rewind();

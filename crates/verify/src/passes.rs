@@ -1,0 +1,398 @@
+//! The passes of an earlier run.
+//!
+//! A run may write its workload several times: with `loops`, with `io_size` above `size`, or until its time is over. A
+//! check of that run (`verify_only`) generates the writes of one pass. It does not know how many passes there were, nor
+//! where the last one ended. So it accepts any write of the job, and notes the number of the write that each block
+//! holds. When all blocks have been read, the highest number shows how far the run got. A block that a later write
+//! should have overwritten before that has lost this write: it is read again and reported.
+//!
+//! For this, the order of the writes of all passes must be known. It follows from the generator, but depends on how the
+//! run repeated its workload. So the possible orders are tried, and one counts only if all numbers that were found
+//! belong to the blocks that hold them:
+//!
+//! | order | when | what is computed |
+//! |---|---|---|
+//! | each pass repeats the first | `loops`; sequential workloads | nothing: number = number in the first pass + passes × writes per pass |
+//! | the same | the history of the workload is a map | the writes, by a second generator |
+//! | each lap makes new choices | `io_size`, `time_based` | the writes, by a second generator |
+//!
+//! In the usual case all blocks have the number of the same pass, or the last pass was stopped and there are two. So
+//! the numbers are stored as runs of equal distance from the expected ones. A history of 4 bytes for each block, as
+//! for other workloads that write blocks again, is used only if there are too many runs, or for the latter two orders.
+
+use crate::earlier::Alike;
+use crate::question::Expect;
+use crate::read_back::ReadBack;
+use crate::rules::Rules;
+use iolite_workload::history::{Need, Replay, Standing, Written};
+use iolite_workload::{Io, Spec};
+use std::collections::{BTreeMap, HashMap};
+
+/// The most runs. With more, a map takes less memory.
+const MOST_RUNS: usize = 1 << 12;
+/// The most lost writes that are remembered if they were found with a generator.
+const MOST_LOST: usize = 1 << 20;
+
+/// The write that a correct block of an earlier run holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its number.
+    pub(crate) number: u64,
+    /// When it was written: seconds and nanoseconds since 1970.
+    pub(crate) time: (u32, u32),
+    /// It has a seed of this job.
+    pub(crate) is_own: bool,
+}
+
+/// What is known about the passes of an earlier run.
+#[derive(Debug)]
+pub(crate) struct Passes {
+    workload: Spec,
+    is_trace: bool,
+    /// The most writes that an interruption of the run may have left out before the last one.
+    in_flight: u64,
+    /// The number of writes in a pass of this job.
+    of_job: u64,
+    /// A pass of a job with another seed has another number of writes.
+    depends_on_seed: bool,
+    numbers: Numbers,
+    /// How many blocks have a number.
+    blocks: u64,
+    /// All of them have seeds of this job.
+    are_own: bool,
+    latest: Option<Found>,
+    verdict: Option<Verdict>,
+}
+
+/// The number of the write that each block holds.
+#[derive(Debug)]
+enum Numbers {
+    Runs(Runs),
+    Places(Standing),
+    /// There is no memory for them.
+    Unknown,
+}
+
+/// Runs of blocks: maps the expected number of the first to their count, and to what has to be added to get the numbers
+/// that were found.
+#[derive(Debug, Default)]
+struct Runs(BTreeMap<u64, (u64, u64)>);
+
+/// The blocks that have lost a write.
+#[derive(Debug)]
+enum Verdict {
+    /// Each pass repeats the first one.
+    Repeated,
+    /// The numbers of the writes that were lost, by file and offset.
+    Lost(HashMap<(u32, u64), u64>),
+    /// The order of the writes is not known.
+    Unknown,
+}
+
+impl Runs {
+    fn insert(&mut self, expected: u64, distance: u64) {
+        let before = self.0.range_mut(..=expected).next_back();
+        if let Some((&first, (count, of_run))) = before {
+            if expected - first < *count {
+                return;
+            }
+            if first + *count == expected && *of_run == distance {
+                *count += 1;
+                let behind = self.0.get(&(expected + 1)).copied().filter(|&(_, next)| next == distance);
+                if let Some((more, _)) = behind {
+                    self.0.remove(&(expected + 1));
+                    self.0.insert(first, (expected - first + 1 + more, distance));
+                }
+                return;
+            }
+        }
+        let behind = self.0.get(&(expected + 1)).copied().filter(|&(_, next)| next == distance);
+        if behind.is_some() {
+            self.0.remove(&(expected + 1));
+        }
+        self.0.insert(expected, (1 + behind.map_or(0, |(more, _)| more), distance));
+    }
+
+    /// The number that was found in place of this one.
+    fn get(&self, expected: u64) -> Option<u64> {
+        let (&first, &(count, distance)) = self.0.range(..=expected).next_back()?;
+        (expected - first < count).then(|| expected.wrapping_add(distance))
+    }
+}
+
+impl Passes {
+    /// No block has been read yet.
+    pub(crate) fn new(rules: &Rules, workload: &Spec) -> Passes {
+        Passes {
+            workload: workload.clone(),
+            is_trace: rules.is_replay,
+            in_flight: u64::from(rules.depth).saturating_sub(1),
+            of_job: 0,
+            depends_on_seed: rules.earlier.is_some_and(|earlier| earlier.alike == Alike::Beginning),
+            numbers: Numbers::Runs(Runs::default()),
+            blocks: 0,
+            are_own: false,
+            latest: None,
+            verdict: None,
+        }
+    }
+
+    /// The blocks are read from the beginning. A pass of this job has this many writes.
+    pub(crate) fn begin(&mut self, per_pass: u64) {
+        self.forget();
+        (self.of_job, self.verdict) = (per_pass, None);
+    }
+
+    /// The number of writes in a pass of the earlier run; 0 = not known.
+    fn per_pass(&self) -> u64 {
+        if self.depends_on_seed && !self.are_own { 0 } else { self.of_job }
+    }
+
+    fn forget(&mut self) {
+        (self.numbers, self.blocks, self.latest) = (Numbers::Runs(Runs::default()), 0, None);
+    }
+
+    /// A block is right, and holds this write; `expected` = the number of the last write to it in a pass.
+    pub(crate) fn found(&mut self, read_back: &ReadBack, io: &Io, expected: u64, found: Found) {
+        if self.verdict.is_some() || self.are_own && !found.is_own {
+            return;
+        }
+        if found.is_own && !self.are_own {
+            // Blocks of another job have been accepted before. They will be reported.
+            self.forget();
+            self.are_own = true;
+        }
+        self.blocks += 1;
+        if self.latest.is_none_or(|latest| latest.number < found.number) {
+            self.latest = Some(found);
+        }
+        match &mut self.numbers {
+            Numbers::Runs(runs) => {
+                runs.insert(expected, found.number.wrapping_sub(expected));
+                if runs.0.len() > MOST_RUNS {
+                    self.use_map(read_back);
+                }
+            }
+            Numbers::Places(places) => places.wrote(Written { io: *io, number: found.number }),
+            Numbers::Unknown => {}
+        }
+    }
+
+    /// Stores the numbers by place.
+    fn use_map(&mut self, read_back: &ReadBack) {
+        let Numbers::Runs(runs) = &self.numbers else { return };
+        let places = Standing::new(&self.workload, Need::of(&self.workload, false));
+        let Ok(Some(mut places)) = places else {
+            self.numbers = Numbers::Unknown;
+            return;
+        };
+        read_back.each_assumed(|Written { io, number }| {
+            if let Some(number) = runs.get(number) {
+                places.wrote(Written { io, number });
+            }
+        });
+        self.numbers = Numbers::Places(places);
+    }
+
+    /// All blocks have been read: finds those that have lost a write. Returns whether there are any, which have to be
+    /// read again.
+    pub(crate) fn judge(&mut self, read_back: &ReadBack, stop: impl Fn() -> bool) -> bool {
+        if self.verdict.is_some() {
+            return false;
+        }
+        let verdict = match &self.numbers {
+            Numbers::Runs(runs) if self.repeats_exactly(runs) => Verdict::Repeated,
+            _ => {
+                self.use_map(read_back);
+                let lost = if self.per_pass() == 0 || self.is_trace { None } else { self.compute(&stop) };
+                match lost {
+                    Some(lost) => Verdict::Lost(lost),
+                    // Only the number of a write tells whether a block without a seed of this job belongs here.
+                    None if !self.are_own => Verdict::Lost(self.of_no_pass(read_back)),
+                    None => Verdict::Unknown,
+                }
+            }
+        };
+        self.verdict = Some(verdict);
+        self.count_lost() > 0
+    }
+
+    /// Whether each pass repeats the first one.
+    fn repeats_exactly(&self, runs: &Runs) -> bool {
+        // If the number of writes in a pass is not known, the order of the runs has to tell.
+        let is_pass = |distance: u64| distance <= i64::MAX as u64 && distance.is_multiple_of(self.per_pass());
+        runs.0.values().all(|&(_, distance)| self.per_pass() == 0 || is_pass(distance))
+    }
+
+    /// The writes that were lost, computed with a generator; `None` = the order of the writes is not known.
+    fn compute(&self, stop: &dyn Fn() -> bool) -> Option<HashMap<(u32, u64), u64>> {
+        let laps = Spec { pass_bytes: Some(u64::MAX), total_ios: None, ..self.workload.clone() };
+        let endless = Spec { endless: true, total_ios: None, ..self.workload.clone() };
+        [(&self.workload, true), (&laps, false), (&endless, false)]
+            .into_iter()
+            .find_map(|(spec, repeats)| self.compute_in(Replay::new(spec).ok()?, repeats, stop))
+    }
+
+    /// The same if the writes have this order.
+    fn compute_in(
+        &self,
+        mut order: Replay,
+        repeats: bool,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<HashMap<(u32, u64), u64>> {
+        const STRETCH: u64 = 1 << 16;
+        let Numbers::Places(places) = &self.numbers else { return None };
+        let (latest, complete) = (self.latest?.number, self.complete()?);
+        let mut confirmed = 0;
+        let mut lost = HashMap::new();
+        loop {
+            let next = match order.next_write() {
+                None if repeats => {
+                    order.rewind();
+                    order.next_write()
+                }
+                next => next,
+            };
+            let Written { io, number } = next?;
+            if let Some(held) = places.first_within(&io, latest + 1) {
+                let place = (held.io.file, held.io.offset);
+                if held.number == number {
+                    confirmed += u64::from(held.io.offset == io.offset && held.io.length == io.length);
+                } else if held.number < number && number <= complete && lost.len() < MOST_LOST {
+                    lost.insert(place, number);
+                }
+            }
+            if number == latest {
+                return (confirmed == self.blocks).then_some(lost);
+            }
+            if number.is_multiple_of(STRETCH) && stop() {
+                return None;
+            }
+        }
+    }
+
+    /// The blocks that hold a number of no pass, with the expected one.
+    fn of_no_pass(&self, read_back: &ReadBack) -> HashMap<(u32, u64), u64> {
+        let (Numbers::Places(places), Some(latest)) = (&self.numbers, self.latest) else { return HashMap::new() };
+        let mut wrong = HashMap::new();
+        read_back.each_assumed(|Written { io, number }| {
+            if let Some(held) = places.first_within(&io, latest.number + 1)
+                && !held.number.wrapping_sub(number).is_multiple_of(self.per_pass())
+                && wrong.len() < MOST_LOST
+            {
+                wrong.insert((io.file, io.offset), number);
+            }
+        });
+        wrong
+    }
+
+    /// The number of the last write that must be there, with all before it: a run that was killed in the middle of a
+    /// pass may have had others in flight.
+    fn complete(&self) -> Option<u64> {
+        let latest = self.latest?.number;
+        let is_end = self.per_pass() > 0 && (latest + 1).is_multiple_of(self.per_pass());
+        if is_end { Some(latest) } else { latest.checked_sub(self.in_flight) }
+    }
+
+    /// The write that was lost in this block; `expected` = the number of the last write to it in a pass.
+    fn lost(&self, io: &Io, expected: u64) -> Option<u64> {
+        match (self.verdict.as_ref()?, &self.numbers) {
+            (Verdict::Repeated, Numbers::Runs(runs)) => {
+                let found = runs.get(expected)?;
+                let due = if self.per_pass() > 0 {
+                    let passes = self.complete()?.checked_sub(expected)? / self.per_pass();
+                    expected + passes * self.per_pass()
+                } else {
+                    let later = runs.0.range(expected..).map(|(_, (_, distance))| distance);
+                    expected + later.max()?
+                };
+                (found < due && due <= self.complete()?).then_some(due)
+            }
+            (Verdict::Lost(lost), _) => lost.get(&(io.file, io.offset)).copied(),
+            _ => None,
+        }
+    }
+
+    /// How many blocks have lost a write.
+    pub(crate) fn count_lost(&self) -> u64 {
+        match (&self.verdict, &self.numbers) {
+            (Some(Verdict::Lost(lost)), _) => lost.len() as u64,
+            (Some(Verdict::Repeated), Numbers::Runs(runs)) => {
+                let (per_pass, complete) = (self.per_pass(), self.complete());
+                let of_run = |(&first, &(count, distance)): (&u64, &(u64, u64))| match complete {
+                    Some(complete) if per_pass > 0 => {
+                        // The first of the run that a later pass should have overwritten, and those behind it.
+                        let due = (first + distance).saturating_add(per_pass);
+                        complete.checked_sub(due).map_or(0, |more| count.min(more + 1))
+                    }
+                    Some(_) => {
+                        let is_lost = runs.0.range(first..).any(|(_, (_, later))| *later > distance);
+                        if is_lost { count } else { 0 }
+                    }
+                    None => 0,
+                };
+                runs.0.iter().map(of_run).sum()
+            }
+            _ => 0,
+        }
+    }
+
+    /// Whether blocks are read again.
+    pub(crate) fn is_judged(&self) -> bool {
+        self.verdict.is_some()
+    }
+
+    /// The next block to read again.
+    pub(crate) fn next(&self, read_back: &mut ReadBack) -> Option<(Io, Expect)> {
+        let latest = self.latest?;
+        loop {
+            let (io, expect) = read_back.next_at_end()?;
+            let Expect::Write(expected) = expect else { return Some((io, expect)) };
+            if let Some(number) = self.lost(&io, expected) {
+                return Some((io, Expect::Rewritten { number, before: latest.time }));
+            }
+        }
+    }
+
+    /// What the blocks do not tell.
+    pub(crate) fn hint(&self) -> Option<String> {
+        let latest = self.latest?.number;
+        let (pass, written) = (latest.checked_div(self.per_pass())?, latest % self.per_pass() + 1);
+        match self.verdict.as_ref()? {
+            Verdict::Unknown if latest >= self.per_pass() => Some(format!(
+                "blocks hold writes up to number {latest} of a run that repeated this workload in another way (loops, io_size, \
+                 time_based), so lost writes of its later passes cannot be told from the others; check with the options of \
+                 that run, or load its state (verify_state_load=1)"
+            )),
+            Verdict::Repeated if pass > 0 && written < self.per_pass() => Some(format!(
+                "pass {} was written up to write {written} of {}, so the run that wrote may have ended there (runtime, an \
+                 interrupt, an error); verify_state_load=1 demands what it has written behind that",
+                pass + 1,
+                self.per_pass()
+            )),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_grow_and_join_in_any_order() {
+        for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [0, 2, 4, 1, 3], [3, 1, 0, 4, 2]] {
+            let mut runs = Runs::default();
+            for expected in order {
+                runs.insert(expected, 10);
+                runs.insert(expected, 10);
+            }
+            assert_eq!(runs.0.iter().collect::<Vec<_>>(), [(&0, &(5, 10))], "{order:?}");
+            assert_eq!((runs.get(4), runs.get(5)), (Some(14), None));
+        }
+        let mut runs = Runs::default();
+        (0..6).for_each(|expected| runs.insert(expected, if expected < 3 { 6 } else { 0 }));
+        assert_eq!(runs.0.len(), 2);
+        assert_eq!((runs.get(2), runs.get(3)), (Some(8), Some(3)));
+    }
+}
