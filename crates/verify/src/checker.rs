@@ -1,11 +1,13 @@
 //! Checks whether a block has its expected content.
 
-use crate::block::{Diagnosis, Expected, Field, Header, HeaderFormat, Mismatch, Mixture, Spec, Verifier, Write};
+use crate::block::{
+    Diagnosis, Expected, Field, Header, HeaderFormat, Mismatch, Mixture, Spec, Verifier, Write,
+};
 use crate::earlier::{Alike, Earlier};
-use crate::rules::EarlierRun;
 use crate::others::{Candidates, OtherStates};
 use crate::passes::Found;
 use crate::question::{Expect, Question, SavedWrites, seed_of};
+use crate::rules::EarlierRun;
 use iolite_workload::Io;
 use iolite_workload::history::WriteMap;
 use std::collections::HashMap;
@@ -141,19 +143,21 @@ impl Checker {
         self.note_foreign(&first);
         let is_zeros = question.expect == Expect::Zeros;
         let needs_all = self.may_withhold(question.expect);
+        let is_rewritten = matches!(question.expect, Expect::Rewritten { .. });
+        let mut from = (first.offset - first.block_offset) as usize + first.length;
         let mut wrong = vec![*first];
-        while let Some(last) = wrong.last()
-            && !is_zeros
+        while !is_zeros
             && (needs_all || !self.first_only && self.reported + (wrong.len() as u64) <= MOST_DESCRIBED)
         {
-            let next = (last.offset - last.block_offset) as usize + last.length;
             let expected = Expected { offset: question.offset, writes: &self.writes };
-            match self.verifier.check_from(next, block, &expected) {
-                Ok(()) => break,
-                Err(mismatch) => wrong.push(*mismatch),
+            let Err(mismatch) = self.verifier.check_from(from, block, &expected) else { break };
+            from = (mismatch.offset - mismatch.block_offset) as usize;
+            if is_rewritten || !self.admits(&mismatch) {
+                from += mismatch.length;
+                wrong.push(*mismatch);
             }
         }
-        if matches!(question.expect, Expect::Rewritten { .. }) {
+        if is_rewritten {
             wrong.iter_mut().for_each(|mismatch| self.add_passes(mismatch));
         }
         wrong
@@ -325,21 +329,30 @@ impl Checker {
         while let Err(mismatch) =
             self.verifier.check_from(from, block, &Expected { offset, writes: &self.writes })
         {
-            let own = self.own_write(&mismatch);
-            let mixes_sizes = self.earlier.as_ref().is_some_and(|earlier| earlier.mixes_sizes);
-            match own.map(|number| self.own(number)) {
-                Some(write) if mixes_sizes && !self.writes.contains(&write) => self.writes.push(write),
-                // Whichever part of the later write is missing, that is the one to compare with.
-                Some(_) if own > Some(number) && !mixes_sizes => {
-                    return self.check_any_pass(block, offset, own.unwrap_or(number));
-                }
-                _ => return Some(mismatch),
-            }
             from = (mismatch.offset - mismatch.block_offset) as usize;
+            if self.admits(&mismatch) {
+                continue;
+            }
+            return match self.own_write(&mismatch) {
+                // Whichever part of the later write is missing, that is the one to compare with.
+                Some(own) if own > number => self.check_any_pass(block, offset, own),
+                _ => Some(mismatch),
+            };
         }
-        let oldest = self.writes.iter().filter_map(|write| write.sequence).min();
-        self.found = self.find(block, oldest);
+        if let [Write { sequence, .. }] = self.writes[..] {
+            self.found = self.find(block, sequence);
+        }
         None
+    }
+
+    /// Whether this interval is right because blocks have several sizes, and a write of another size to this place is
+    /// valid as well. From now on, that write is accepted in the rest of the block.
+    fn admits(&mut self, mismatch: &Mismatch) -> bool {
+        let mixes_sizes = self.earlier.as_ref().is_some_and(|earlier| earlier.mixes_sizes);
+        let own = self.own_write(mismatch).filter(|_| mixes_sizes && self.accepts_any_pass());
+        let write = own.map(|number| self.own(number)).filter(|write| !self.writes.contains(write));
+        self.writes.extend(write);
+        write.is_some()
     }
 
     /// The write in a block that is right, if the passes of an earlier run matter. `number` = its number.
@@ -347,7 +360,11 @@ impl Checker {
         let number = number.filter(|_| self.accepts_any_pass() && self.others.is_empty())?;
         let header = self.verifier.header(block)?;
         let time = (header.seconds, header.nanoseconds);
-        Some(Found { number, time, is_own: self.can_tell_owner() && self.own_number(&header) == Some(number) })
+        Some(Found {
+            number,
+            time,
+            is_own: self.can_tell_owner() && self.own_number(&header) == Some(number),
+        })
     }
 
     /// Whether a write of any pass of an earlier run is valid.

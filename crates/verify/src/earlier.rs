@@ -69,7 +69,8 @@ impl Earlier {
         let per_pass = self.per_pass();
         if header.format == HeaderFormat::V333 {
             let passes = (0..MOST_PASSES_V333).map(|pass| expected + pass * per_pass);
-            let mut numbers = passes.filter(|&number| header.format.stored_sequence(number) == header.sequence);
+            let mut numbers =
+                passes.filter(|&number| header.format.stored_sequence(number) == header.sequence);
             return numbers.next().unwrap_or(expected);
         }
         let is_possible = match header.sequence.checked_sub(expected) {

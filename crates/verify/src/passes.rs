@@ -23,7 +23,7 @@
 use crate::earlier::Alike;
 use crate::question::Expect;
 use crate::read_back::ReadBack;
-use crate::rules::Rules;
+use crate::rules::{ReadBackRules, Rules};
 use iolite_workload::history::{Need, Replay, Standing, Written};
 use iolite_workload::{Io, Spec};
 use std::collections::{BTreeMap, HashMap};
@@ -49,6 +49,8 @@ pub struct Found {
 pub(crate) struct Passes {
     workload: Spec,
     is_trace: bool,
+    /// A pass may write a block more than once, so one that was stopped may leave another write than the last one.
+    overwrites: bool,
     /// The most writes that an interruption of the run may have left out before the last one.
     in_flight: u64,
     /// The number of writes in a pass of this job.
@@ -126,6 +128,7 @@ impl Passes {
         Passes {
             workload: workload.clone(),
             is_trace: rules.is_replay,
+            overwrites: rules.read_back != ReadBackRules::AtEnd(Need::Replay),
             in_flight: u64::from(rules.depth).saturating_sub(1),
             of_job: 0,
             depends_on_seed: rules.earlier.is_some_and(|earlier| earlier.alike == Alike::Beginning),
@@ -200,18 +203,22 @@ impl Passes {
         if self.verdict.is_some() {
             return false;
         }
-        let verdict = match &self.numbers {
-            Numbers::Runs(runs) if self.repeats_exactly(runs) => Verdict::Repeated,
-            _ => {
-                self.use_map(read_back);
-                let lost = if self.per_pass() == 0 || self.is_trace { None } else { self.compute(&stop) };
-                match lost {
-                    Some(lost) => Verdict::Lost(lost),
-                    // Only the number of a write tells whether a block without a seed of this job belongs here.
-                    None if !self.are_own => Verdict::Lost(self.of_no_pass(read_back)),
-                    None => Verdict::Unknown,
-                }
+        let is_repeated = matches!(&self.numbers, Numbers::Runs(runs) if self.repeats_exactly(runs));
+        let has_other_orders = self.per_pass() > 0 && !self.is_trace;
+        if is_repeated && (!self.overwrites || self.is_whole() || !has_other_orders) {
+            self.verdict = Some(Verdict::Repeated);
+            let lost = self.count_lost();
+            // The numbers of a few blocks may fit by chance, and no write is lost in another order.
+            if lost == 0 || !has_other_orders {
+                return lost > 0;
             }
+        }
+        self.use_map(read_back);
+        let verdict = match has_other_orders.then(|| self.compute(&stop)).flatten() {
+            Some(lost) => Verdict::Lost(lost),
+            // Only the number of a write tells whether a block without a seed of this job belongs here.
+            None if !self.are_own => Verdict::Lost(self.of_no_pass(read_back)),
+            None => Verdict::Unknown,
         };
         self.verdict = Some(verdict);
         self.count_lost() > 0
@@ -224,13 +231,21 @@ impl Passes {
         runs.0.values().all(|&(_, distance)| self.per_pass() == 0 || is_pass(distance))
     }
 
-    /// The writes that were lost, computed with a generator; `None` = the order of the writes is not known.
+    /// The writes that were lost, computed with a generator; `None` = the order of the writes is not known. If several
+    /// orders fit, it is the one with the fewest lost writes.
     fn compute(&self, stop: &dyn Fn() -> bool) -> Option<HashMap<(u32, u64), u64>> {
         let laps = Spec { pass_bytes: Some(u64::MAX), total_ios: None, ..self.workload.clone() };
         let endless = Spec { endless: true, total_ios: None, ..self.workload.clone() };
-        [(&self.workload, true), (&laps, false), (&endless, false)]
-            .into_iter()
-            .find_map(|(spec, repeats)| self.compute_in(Replay::new(spec).ok()?, repeats, stop))
+        let mut least: Option<HashMap<(u32, u64), u64>> = None;
+        for (spec, repeats) in [(&self.workload, true), (&laps, false), (&endless, false)] {
+            let order = Replay::new(spec).ok();
+            let lost = order.and_then(|order| self.compute_in(order, repeats, stop));
+            least = [least, lost].into_iter().flatten().min_by_key(HashMap::len);
+            if least.as_ref().is_some_and(HashMap::is_empty) {
+                break;
+            }
+        }
+        least
     }
 
     /// The same if the writes have this order.
@@ -254,13 +269,16 @@ impl Passes {
                 next => next,
             };
             let Written { io, number } = next?;
-            if let Some(held) = places.first_within(&io, latest + 1) {
-                let place = (held.io.file, held.io.offset);
+            let end = io.offset + io.length;
+            let mut rest = io;
+            while let Some(held) = places.first_within(&rest, latest + 1) {
                 if held.number == number {
-                    confirmed += u64::from(held.io.offset == io.offset && held.io.length == io.length);
+                    confirmed += 1;
                 } else if held.number < number && number <= complete && lost.len() < MOST_LOST {
-                    lost.insert(place, number);
+                    lost.insert((held.io.file, held.io.offset), number);
                 }
+                rest.offset = held.io.offset + held.io.length;
+                rest.length = end - rest.offset;
             }
             if number == latest {
                 return (confirmed == self.blocks).then_some(lost);
@@ -273,7 +291,9 @@ impl Passes {
 
     /// The blocks that hold a number of no pass, with the expected one.
     fn of_no_pass(&self, read_back: &ReadBack) -> HashMap<(u32, u64), u64> {
-        let (Numbers::Places(places), Some(latest)) = (&self.numbers, self.latest) else { return HashMap::new() };
+        let (Numbers::Places(places), Some(latest)) = (&self.numbers, self.latest) else {
+            return HashMap::new();
+        };
         let mut wrong = HashMap::new();
         read_back.each_assumed(|Written { io, number }| {
             if let Some(held) = places.first_within(&io, latest.number + 1)
@@ -290,8 +310,13 @@ impl Passes {
     /// pass may have had others in flight.
     fn complete(&self) -> Option<u64> {
         let latest = self.latest?.number;
-        let is_end = self.per_pass() > 0 && (latest + 1).is_multiple_of(self.per_pass());
-        if is_end { Some(latest) } else { latest.checked_sub(self.in_flight) }
+        if self.is_whole() { Some(latest) } else { latest.checked_sub(self.in_flight) }
+    }
+
+    /// Whether the last pass was written to its end.
+    fn is_whole(&self) -> bool {
+        let per_pass = self.per_pass();
+        self.latest.is_some_and(|latest| per_pass > 0 && (latest.number + 1).is_multiple_of(per_pass))
     }
 
     /// The write that was lost in this block; `expected` = the number of the last write to it in a pass.
@@ -376,23 +401,4 @@ impl Passes {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn runs_grow_and_join_in_any_order() {
-        for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [0, 2, 4, 1, 3], [3, 1, 0, 4, 2]] {
-            let mut runs = Runs::default();
-            for expected in order {
-                runs.insert(expected, 10);
-                runs.insert(expected, 10);
-            }
-            assert_eq!(runs.0.iter().collect::<Vec<_>>(), [(&0, &(5, 10))], "{order:?}");
-            assert_eq!((runs.get(4), runs.get(5)), (Some(14), None));
-        }
-        let mut runs = Runs::default();
-        (0..6).for_each(|expected| runs.insert(expected, if expected < 3 { 6 } else { 0 }));
-        assert_eq!(runs.0.len(), 2);
-        assert_eq!((runs.get(2), runs.get(3)), (Some(8), Some(3)));
-    }
-}
+mod tests;

@@ -46,7 +46,9 @@ impl Worker<'_> {
         let is_known = |verification: &Box<Verification>| verification.knows_all_passes();
         match self.resolved.passes.kind {
             PassKind::Perform => io_loop.pass(),
-            PassKind::Assume if io_loop.extras.verification.as_ref().is_some_and(is_known) => PassEnd::Finished,
+            PassKind::Assume if io_loop.extras.verification.as_ref().is_some_and(is_known) => {
+                PassEnd::Finished
+            }
             PassKind::Assume => io_loop.dry_pass(),
             PassKind::Skip => PassEnd::Finished,
         }

@@ -98,7 +98,9 @@ pub(super) fn by_options(options: &JobOptions) -> Option<String> {
     let is_for_reads = ignored.is_empty() && (goes_on.read || goes_on.verify);
     let may_fail = options.errors.tolerates_failed_writes() && !is_for_reads;
     if options.schedule.time_based && !options.checks_any_pass() {
-        cannot_know("which blocks a time_based job with trim_percentage has trimmed; verify_state_load=1 does")
+        cannot_know(
+            "which blocks a time_based job with trim_percentage has trimmed; verify_state_load=1 does",
+        )
     } else if options.counts_after_ramp() {
         cannot_know(
             "how many I/Os number_ios was in a job with a ramp; leave the ramp out of the job that writes, or load its \

@@ -125,8 +125,7 @@ fn checksums_are_those_of_the_peer() {
 #[test]
 fn the_old_header_is_that_of_the_peer() {
     let nanoseconds = 0x074d_0e39;
-    let written =
-        Identity { offset: 4096, sequence: 1, nanoseconds, job: 1, ..Identity::default() };
+    let written = Identity { offset: 4096, sequence: 1, nanoseconds, job: 1, ..Identity::default() };
     let block = block(&vector_spec(Kind::Md5, HeaderFormat::V333), 4096, &written);
     let header = "caac0200001000000000000000000000001000000000000000000000390e4d0701000100ade2188e";
     assert_eq!(fault::hex(&block[..40]), header);
