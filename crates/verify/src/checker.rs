@@ -211,7 +211,7 @@ impl Checker {
             }
             return wrong;
         }
-        if let Some(own) = self.own_write(&mismatch).filter(|_| self.accepts_any_pass()) {
+        if let Some(own) = self.own_of_any_pass(&mismatch) {
             return self.check_any_pass(block, offset, own);
         }
         // A map of writes stores only a part of their numbers.
@@ -333,7 +333,7 @@ impl Checker {
             if self.admits(&mismatch) {
                 continue;
             }
-            return match self.own_write(&mismatch) {
+            return match self.own_of_any_pass(&mismatch) {
                 // Whichever part of the later write is missing, that is the one to compare with.
                 Some(own) if own > number => self.check_any_pass(block, offset, own),
                 _ => Some(mismatch),
@@ -349,7 +349,7 @@ impl Checker {
     /// valid as well. From now on, that write is accepted in the rest of the block.
     fn admits(&mut self, mismatch: &Mismatch) -> bool {
         let mixes_sizes = self.earlier.as_ref().is_some_and(|earlier| earlier.mixes_sizes);
-        let own = self.own_write(mismatch).filter(|_| mixes_sizes && self.accepts_any_pass());
+        let own = self.own_of_any_pass(mismatch).filter(|_| mixes_sizes);
         let write = own.map(|number| self.own(number)).filter(|write| !self.writes.contains(write));
         self.writes.extend(write);
         write.is_some()
@@ -494,6 +494,12 @@ impl Checker {
         let header = mismatch.header.as_ref()?;
         let wanted = mismatch.wanted.filter(|write| write.seed == Some(header.seed));
         wanted.and_then(|write| write.sequence).or_else(|| self.own_number(header))
+    }
+
+    /// The same if the interval is wrong only because it holds another write of an earlier run than the expected one.
+    fn own_of_any_pass(&self, mismatch: &Mismatch) -> Option<u64> {
+        let is_other = matches!(mismatch.field, Field::Sequence | Field::Seed);
+        self.own_write(mismatch).filter(|_| is_other && self.accepts_any_pass())
     }
 
     /// The number of the write of this job that has this header, as its seed proves.

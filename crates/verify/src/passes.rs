@@ -57,6 +57,8 @@ pub(crate) struct Passes {
     of_job: u64,
     /// A pass of a job with another seed has another number of writes.
     depends_on_seed: bool,
+    /// The order of the writes of a job with another seed is known.
+    is_ordered: bool,
     numbers: Numbers,
     /// How many blocks have a number.
     blocks: u64,
@@ -125,13 +127,15 @@ impl Runs {
 impl Passes {
     /// No block has been read yet.
     pub(crate) fn new(rules: &Rules, workload: &Spec) -> Passes {
+        let alike = rules.earlier.map(|earlier| earlier.alike);
         Passes {
             workload: workload.clone(),
             is_trace: rules.is_replay,
             overwrites: rules.read_back != ReadBackRules::AtEnd(Need::Replay),
             in_flight: u64::from(rules.depth).saturating_sub(1),
             of_job: 0,
-            depends_on_seed: rules.earlier.is_some_and(|earlier| earlier.alike == Alike::Beginning),
+            depends_on_seed: alike == Some(Alike::Beginning),
+            is_ordered: alike == Some(Alike::Writes),
             numbers: Numbers::Runs(Runs::default()),
             blocks: 0,
             are_own: false,
@@ -217,7 +221,7 @@ impl Passes {
         let verdict = match has_other_orders.then(|| self.compute(&stop)).flatten() {
             Some(lost) => Verdict::Lost(lost),
             // Only the number of a write tells whether a block without a seed of this job belongs here.
-            None if !self.are_own => Verdict::Lost(self.of_no_pass(read_back)),
+            None if !self.are_own && self.is_ordered => Verdict::Lost(self.of_no_pass(read_back)),
             None => Verdict::Unknown,
         };
         self.verdict = Some(verdict);

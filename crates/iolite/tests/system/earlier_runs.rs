@@ -2,7 +2,7 @@
 
 use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::Finished;
-use crate::common::{Json, Program, scratch};
+use crate::common::{Json, Program, peers, scratch};
 use iolite_testing::or_skip;
 use std::fs;
 use std::path::Path;
@@ -122,6 +122,156 @@ fn a_possible_early_end_of_the_run_is_reported() {
             "{job}"
         );
     }
+}
+
+/// The ways to write a workload of 16 blocks, and to check it: `loops` is how often it is read.
+const WAYS: &[(&str, &[&str])] = &[
+    ("--loops=2", &["", "--loops=2", "--loops=4"]),
+    ("", &["--loops=4", "--io_size=128k"]),
+    ("--io_size=128k", &["", "--io_size=128k", "--loops=2"]),
+    ("--io_size=96k", &["", "--io_size=128k", "--io_size=96k"]),
+    ("--loops=3", &["", "--loops=3"]),
+    ("--time_based --runtime=200ms --rate_iops=200", &["", "--time_based --runtime=1"]),
+];
+
+/// A block is right in whichever pass it was written: Iolite and fio agree on that and on what is read, whoever wrote.
+#[test]
+fn any_number_of_passes_is_right_as_with_fio() {
+    for peer in peers!() {
+        let base = "--name=p --filename=f --bs=4k --size=64k --verify=crc32c --verify_state_save=0";
+        let (ours, format) =
+            (Program::under_test(), format!("--verify_header_format={}", peer.release.header));
+        let programs = [(&ours, format.as_str()), (&peer, "")];
+        for rw in ["write", "randwrite"] {
+            for (write, checks) in WAYS {
+                for (writer, format) in &programs {
+                    let dir = scratch();
+                    writer.line(dir.path(), &format!("{base} {format} --rw={rw} --do_verify=0 {write}")).ok();
+                    for check in *checks {
+                        let [ours, peers] = [0, 1].map(|reader| {
+                            let (reader, _) = &programs[reader];
+                            let check =
+                                format!("{base} --rw={rw} --verify_only=1 --output-format=json {check}");
+                            reads(reader.line(dir.path(), &check))
+                        });
+                        assert_eq!(ours, peers, "--rw={rw} {write}, then {check}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Writes the blocks of this run with `old`, then with `new`; the blocks of `kept` stay as they were. Returns the check.
+fn lost(old: &str, new: &str, kept: impl Fn(usize, &[u8]) -> bool, check: &str) -> Finished {
+    let dir = scratch();
+    let job = |more: &str| {
+        let line = format!("--name=p --filename=f --bs=4k --size=64k --verify=crc32c {more}");
+        Program::under_test().line(dir.path(), &line)
+    };
+    let path = dir.path().join("f");
+    job(&format!("--do_verify=0 {old}")).ok();
+    let before = fs::read(&path).unwrap();
+    job(&format!("--do_verify=0 {new}")).ok();
+    let mut after = fs::read(&path).unwrap();
+    for (index, (old, new)) in before.chunks(4096).zip(after.chunks_mut(4096)).enumerate() {
+        if kept(index, new) {
+            new.copy_from_slice(old);
+        }
+    }
+    fs::write(&path, after).unwrap();
+    job(check)
+}
+
+/// The number of the write in this block.
+fn number(block: &[u8]) -> u64 {
+    u64::from_le_bytes(block[32..40].try_into().unwrap())
+}
+
+#[test]
+fn writes_lost_in_the_last_pass_are_found() {
+    let is_fifth = |index: usize, _: &[u8]| index == 5;
+    let words = "an older generation: write 5 is there, write 21 was lost (pass 1, where the blocks around it are of pass 2)";
+    for (new, check) in [
+        ("--loops=2", "--verify_only"),
+        ("--loops=2", "--verify_only --loops=3"),
+        ("--loops=2", "--verify_only --verify_async=2 --ioengine=libaio --iodepth=4"),
+        ("--io_size=128k", "--verify_only"),
+        ("--loops=2 --verify_interval=1k", "--verify_only --verify_interval=1k --verify_fatal=1"),
+        // The last pass was stopped behind the block.
+        ("--io_size=96k", "--verify_only"),
+    ] {
+        let job = "--rw=write --verify_state_save=0";
+        let found = lost(job, &format!("{job} {new}"), is_fifth, &format!("{job} {check}")).refused();
+        found.says(words).says("bad header numberio 5, wanted 21 at file f offset 20480");
+    }
+    // A state knows each write, the last one too.
+    for (block, told) in
+        [(5, "write 5 is there, write 21 was lost"), (15, "write 15 is there, write 31 was lost")]
+    {
+        let found = lost(
+            "--rw=write",
+            "--rw=write --loops=2",
+            |index, _| index == block,
+            "--rw=read --verify_state_load=1",
+        );
+        found.refused().says(told);
+    }
+    // In laps with new random choices, the order of the writes is computed.
+    for check in ["", "--io_size=128k", "--io_size=4m", "--time_based --runtime=1"] {
+        let job = "--rw=randwrite --verify_state_save=0";
+        let is_first = |_: usize, block: &[u8]| number(block) == 16;
+        let found =
+            lost(job, &format!("{job} --io_size=128k"), is_first, &format!("{job} --verify_only {check}"));
+        found.refused().says("an older generation: write ").says("write 16 was lost");
+    }
+}
+
+/// Without anything behind the place where a pass ends, the run may have ended there.
+#[test]
+fn a_pass_that_was_stopped_is_right_and_said_to_be_stopped() {
+    let job = "--rw=write --verify_state_save=0";
+    let check = |kept: &dyn Fn(usize, &[u8]) -> bool| {
+        lost(job, &format!("{job} --loops=2"), kept, &format!("{job} --verify_only"))
+    };
+    check(&|index, _| index >= 9)
+        .ok()
+        .says("pass 2 was written up to write 9 of 16, so the run that wrote may have ended");
+    check(&|index, _| index >= 9 || index == 3)
+        .refused()
+        .says("write 3 is there, write 19 was lost (pass 1,");
+    assert!(!check(&|_, _| false).ok().output().contains("pass 2"));
+    // A run of two passes, then another one of the same job that was stopped.
+    let later =
+        lost(&format!("{job} --loops=2"), job, |index, _| index >= 9, &format!("{job} --verify_only"));
+    later.ok();
+}
+
+/// Headers of patterns have seeds too, so a block that an earlier run has left is found by any method with a header.
+#[test]
+fn a_block_of_an_earlier_run_is_found_in_a_pattern() {
+    for method in ["pattern_hdr", "crc32c", "meta"] {
+        for rw in ["write", "randwrite"] {
+            let job = format!("--rw={rw} --verify={method} --verify_pattern=0xabcd --verify_state_save=0");
+            let found = lost(
+                &format!("{job} --randseed=5"),
+                &job,
+                |index, _| index == 7,
+                &format!("{job} --verify_only"),
+            );
+            found.refused().says("at file f offset 28672");
+        }
+    }
+}
+
+/// `unlink_each_loop` belongs to the run that wrote.
+#[test]
+fn a_check_in_several_loops_keeps_the_file() {
+    let dir = scratch();
+    let job =
+        |more: &str| run(dir.path(), &format!("--filename=data --rw=write --unlink_each_loop=1 {more}"));
+    job("--do_verify=0").ok();
+    assert_eq!(reads(job("--verify_only --loops=3 --output-format=json")), 3 * 256);
 }
 
 /// The options determine whether a state can be saved and loaded.

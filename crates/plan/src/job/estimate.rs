@@ -26,7 +26,7 @@ impl EstimateRules {
         let limit_s = (options.schedule.runtime as f64 + options.schedule.ramp_time as f64) / 1e6;
         EstimateRules {
             limit_s: (options.schedule.runtime > 0).then_some(limit_s),
-            only_time: options.schedule.time_based
+            only_time: (options.schedule.time_based && !options.checks_any_pass())
                 || (options.is_replay() && options.replay.read_iolog_chunked),
             ramp_s: options.schedule.ramp_time as f64 / 1e6,
             byte_passes: options.flash_share() * passes,
@@ -48,8 +48,9 @@ fn passes(options: &JobOptions) -> f64 {
     // A pass counts a trim and the write to the same place once.
     let pairs = if options.pattern.rw.trims() && options.pattern.rw.writes() { 2.0 } else { 1.0 };
     if options.relies_on_earlier_run() {
-        // No writes are issued. The writes of an earlier run are read once.
-        pairs * written
+        // No writes are issued. The writes of an earlier run are read.
+        let reads = if options.checks_any_pass() { loops } else { 1.0 };
+        reads * pairs * written
     } else if options.reads_back() {
         loops * pairs * (1.0 + written)
     } else {

@@ -62,9 +62,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub fn read_back(&mut self) -> PassEnd {
         self.end_checked_pass(|it| {
             it.trim_some(true);
+            it.announce(Verification::begin_reads);
             it.announce_reads();
             it.announce(|verification| verification.at_end = true);
-            it.announce(Verification::begin_reads);
             it.check_all(Verification::next_at_end);
             let control = it.control;
             while !it.end.stopping
