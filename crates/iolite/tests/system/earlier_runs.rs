@@ -197,7 +197,7 @@ fn writes_lost_in_the_last_pass_are_found() {
         ("--loops=2", "--verify_only --loops=3"),
         ("--loops=2", "--verify_only --verify_async=2 --ioengine=libaio --iodepth=4"),
         ("--io_size=128k", "--verify_only"),
-        ("--loops=2 --verify_interval=1k", "--verify_only --verify_interval=1k --verify_fatal=1"),
+        ("--loops=2", "--verify_only --verify_fatal=1"),
         // The last pass was stopped behind the block.
         ("--io_size=96k", "--verify_only"),
     ] {
