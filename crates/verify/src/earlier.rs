@@ -71,7 +71,7 @@ impl Earlier {
             let passes = (0..MOST_PASSES_V333).map(|pass| expected + pass * per_pass);
             let mut numbers =
                 passes.filter(|&number| header.format.stored_sequence(number) == header.sequence);
-            return numbers.next().unwrap_or(if self.overwrites { header.sequence } else { expected });
+            return numbers.next().unwrap_or(expected);
         }
         let is_possible = match header.sequence.checked_sub(expected) {
             // How many writes a pass of that run had is not known.

@@ -220,8 +220,11 @@ impl Passes {
         self.use_map(read_back);
         let verdict = match has_other_orders.then(|| self.compute(&stop)).flatten() {
             Some(lost) => Verdict::Lost(lost),
-            // Only the number of a write tells whether a block without a seed of this job belongs here.
-            None if !self.are_own && self.is_ordered => Verdict::Lost(self.of_no_pass(read_back)),
+            // In the first pass each number has its place. Later, it tells whether a block without a seed of this job
+            // belongs here.
+            None if self.is_first_pass() || !self.are_own && self.is_ordered => {
+                Verdict::Lost(self.of_no_pass(read_back))
+            }
             None => Verdict::Unknown,
         };
         self.verdict = Some(verdict);
@@ -315,6 +318,11 @@ impl Passes {
     fn complete(&self) -> Option<u64> {
         let latest = self.latest?.number;
         if self.is_whole() { Some(latest) } else { latest.checked_sub(self.in_flight) }
+    }
+
+    /// Whether all writes that were found are of the first pass.
+    fn is_first_pass(&self) -> bool {
+        self.latest.is_some_and(|latest| latest.number < self.per_pass())
     }
 
     /// Whether the last pass was written to its end.
