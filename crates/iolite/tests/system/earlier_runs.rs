@@ -148,9 +148,8 @@ fn any_number_of_passes_is_right_as_with_fio() {
                     let dir = scratch();
                     writer.line(dir.path(), &format!("{base} {format} --rw={rw} --do_verify=0 {write}")).ok();
                     for check in *checks {
-                        // A part of a number does not tell that it is of a lap before the expected one.
-                        let is_before = *check == "--io_size=128k" && check != write;
-                        if is_before && peer.release.header == "3.33" {
+                        // The part of a number in old headers does not tell a lap before the expected one.
+                        if *check == "--io_size=128k" && peer.release.minor < 41 {
                             continue;
                         }
                         let [ours, peers] = [0, 1].map(|reader| {
