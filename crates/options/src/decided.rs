@@ -205,7 +205,7 @@ impl JobOptions {
     /// Whether the job's files have to stay as long as they are (`allow_file_create=0`). Appending is a way to say that
     /// they become longer.
     pub fn keeps_lengths(&self) -> bool {
-        let grows_as_with_fio = self.files.create_on_open && self.files.made_as_by_fio;
+        let grows_as_with_fio = self.files.create_on_open && self.as_fio;
         !self.files.allow_file_create && !self.extent.file_append && !grows_as_with_fio
     }
 
@@ -292,7 +292,6 @@ impl JobOptions {
     /// made by writing (`create_on_open`, objects) is made despite `allow_file_create=0`.
     pub fn be_as_fio(&mut self, readonly: bool) {
         self.as_fio = true;
-        self.files.made_as_by_fio = true;
         let has_limit = ["http_timeout", "ceph_timeout"].iter().any(|option| self.is_set(option));
         self.engine.be_as_fio(AsFio { has_limit, readonly });
         if self.chosen_engine().is_some_and(|engine| engine.facets.can(Capability::FixedSize)) {

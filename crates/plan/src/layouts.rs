@@ -86,7 +86,7 @@ impl Search<'_> {
         }
         // (If writing creates an object, it need not exist, unless nothing may be created; but its size is needed if no
         // option gives one.)
-        let is_guarded = !options.files.allow_file_create && !options.files.made_as_by_fio;
+        let is_guarded = !options.files.allow_file_create && !options.as_fio;
         let asks = facets.needs_files()
             || (facets.can(Capability::MadeByWriting) && (is_guarded || !options.extent.gives_size()));
         let namespace = self.namespaces.of(job).filter(|_| asks);
@@ -177,7 +177,7 @@ impl Search<'_> {
         makes: bool,
         missing: impl Iterator<Item = Cow<'a, Path>>,
     ) -> Result<(), Refusal> {
-        let allowed = makes || options.files.made_as_by_fio;
+        let allowed = makes || options.as_fio;
         let mut checked = PathBuf::new();
         for path in missing {
             let Some(directory) = path.parent() else { continue };

@@ -135,6 +135,7 @@ fn job() -> BoxedStrategy<JobReport> {
                     count: n[0],
                     first: Some(First { worker: 0, value: first }),
                 }),
+                blocks_checked: CheckedBlocks { checked: n[2], wrong: n[3] },
                 engine: format!("engine{}", group % 3),
                 identity: Identity::of(depth, group),
                 connected: [depth, members].into(),

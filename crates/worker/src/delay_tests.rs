@@ -6,7 +6,7 @@
 //! that only the engine moves, no time passes between calls: there the bounds coincide and every figure is exact.
 
 use super::*;
-use iolite_engine::{Completion, EngineError, FileSpec, OpenMode, Queued, Unit};
+use iolite_engine::{Completion, FileSpec, OpenMode, Queued, Unit};
 use iolite_options::{
     DepthOptions, ExtentOptions, JobOptions, MeasurementOptions, PatternOptions, ReadWrite, RunOptions,
     SizeValue,
@@ -15,7 +15,6 @@ use iolite_os::shared::Arena;
 use iolite_plan::Plan;
 use iolite_stats::{Latency, bucket_of};
 use std::ops::Range;
-use std::os::fd::RawFd;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

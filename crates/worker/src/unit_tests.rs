@@ -2,19 +2,15 @@
 
 use super::delay_tests::{Time, moved, run_plan};
 use super::*;
-use iolite_engine::{
-    BufferLayout, Completion, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Unit,
-};
+use iolite_engine::{Errno, FileSpec, OpenMode, Outcome, Queued, Unit};
 use iolite_options::engines::{Data, ExtentAct, NameAct, NameKind, NameUse, UnitKind};
 use iolite_options::{FileOptions, JobOptions, ReadWrite, RunOptions, SizeValue};
 use iolite_os::shared::Arena;
 use iolite_plan::Plan;
 use iolite_types::Operation;
 use std::collections::BTreeSet;
-use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 /// Units that make files.
 const MAKES_FILES: UnitKind = UnitKind::ActsOnNames(NameUse { of: NameKind::File, act: NameAct::Make });

@@ -51,7 +51,8 @@ pub fn options(name: &str, words: &str) -> EngineOptions {
             word.split_once('=').map_or((word, None), |(option, value)| (option, Some(value)));
         let definition = iolite_options::registry::find(option, name).unwrap();
         let origin = iolite_options::Origin::CommandLine(1);
-        iolite_options::registry::apply(&mut job, definition, value, origin, &mut Vec::new()).unwrap();
+        let name = iolite_options::Name::Iolite;
+        iolite_options::registry::apply(&mut job, definition, value, origin, &mut Vec::new(), name).unwrap();
     }
     job.engine
 }

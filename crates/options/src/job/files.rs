@@ -39,8 +39,6 @@ options! {
         pub fadvise_hint: FadviseHint,
         pub unlink: bool,
         pub unlink_each_loop: bool,
-        /// Files are made, and become longer, wherever fio does that: see [`crate::JobOptions::be_as_fio`].
-        pub made_as_by_fio: bool,
     }
 }
 

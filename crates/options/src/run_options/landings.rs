@@ -99,7 +99,7 @@ pub(super) fn idle_prof(asked: &mut Asked, value: &str) -> Result<(), String> {
 }
 
 /// The end of the note about a category that there is not.
-pub(crate) const UNKNOWN_CATEGORY: &str = "ignored (--debug=help lists them)";
+pub(crate) const UNKNOWN_CATEGORY: &str = "(--debug=help lists them)";
 
 pub(super) fn debug(asked: &mut Asked, value: &str) -> Result<(), String> {
     if value == "help" || value == "?" {
@@ -115,8 +115,8 @@ pub(super) fn debug(asked: &mut Asked, value: &str) -> Result<(), String> {
         } else if category == "all" {
             wish.categories = DEBUG_CATEGORIES.map(str::to_owned).to_vec();
         } else if !DEBUG_CATEGORIES.contains(&category) {
-            let what = format!("unknown category \"{category}\"");
-            asked.notes.ignore(what, &format!("; {UNKNOWN_CATEGORY}"))?;
+            let what = format!("unknown category \"{category}\" {UNKNOWN_CATEGORY}");
+            asked.notes.ignore(what, "; ignored")?;
         } else if !wish.categories.iter().any(|known| known == category) {
             wish.categories.push(category.to_owned());
         }

@@ -71,7 +71,7 @@ pub(super) fn creation(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> Cre
         engine: (job.engine.name.to_owned(), job.storage_config()),
         must_extend: job.engine.facets.data == Data::OwnStorage && !can(Capability::Extend),
         on_open: options.files.create_on_open,
-        tells_directories: !options.files.made_as_by_fio,
+        tells_directories: !options.as_fio,
         fallocate: options.files.fallocate,
         // (On a server, a created file must have data for its readers.)
         is_filled: options.pattern.rw.reads()
