@@ -167,17 +167,14 @@ fn under_the_name_fio_lines_go_where_the_report_goes() {
 }
 
 #[test]
-fn invalid_debug_categories_are_warned_of() {
+fn invalid_debug_categories_are_refused_and_warned_of_under_the_name_fio() {
     let dir = scratch();
     let program = Program::under_test();
-    program
-        .line(dir.path(), "--debug=nope --name=j --ioengine=null --size=4k")
-        .ok()
-        .says("unknown category \"nope\"");
-    program
-        .line(dir.path(), "--debug=job:x --name=j --ioengine=null --size=4k")
-        .ok()
-        .says("jobs are counted from 1");
+    for (category, what) in [("nope", "unknown category \"nope\""), ("job:x", "jobs are counted from 1")] {
+        let line = format!("--debug={category} --name=j --ioengine=null --size=4k");
+        program.line(dir.path(), &line).refused().says(what);
+        Program::called_fio(dir.path()).line(dir.path(), &line).ok().says(what);
+    }
     program.line(dir.path(), "--debug=help").ok().says("helperthread");
 }
 

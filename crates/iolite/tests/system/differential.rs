@@ -409,8 +409,6 @@ fn measurement() {
     compare_all(MEASUREMENT);
 }
 
-/// Compares all cases of a table. The failure lists every case that differs.
-#[track_caller]
 /// A size that has less than a block for each file that was found is used up in as many files as it has blocks for.
 #[test]
 fn a_size_is_shared_by_more_files_than_it_has_blocks() {
@@ -431,6 +429,8 @@ fn a_size_is_shared_by_more_files_than_it_has_blocks() {
     }
 }
 
+/// Compares all cases of a table. The failure lists every case that differs.
+#[track_caller]
 fn compare_all(cases: &[Case]) {
     let peers = peers!();
     let ours = Program::under_test();
