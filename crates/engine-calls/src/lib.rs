@@ -15,7 +15,6 @@ mod filestat;
 mod ftruncate;
 mod names;
 mod page_fault;
-mod splice;
 
 pub use self::cpuio::CpuioEngine;
 pub use self::dircreate::DirCreate;
@@ -29,4 +28,3 @@ pub use self::filestat::Stat;
 pub use self::ftruncate::FtruncateEngine;
 pub use self::names::{NameEngine, RingAct, RingNameEngine};
 pub use self::page_fault::PageFaultEngine;
-pub use self::splice::SpliceEngine;

@@ -11,6 +11,7 @@ mod posixaio;
 mod psync;
 mod pvsync;
 mod pvsync2;
+mod splice;
 mod sync;
 mod vsync;
 
@@ -22,5 +23,6 @@ pub use self::posixaio::PosixAioEngine;
 pub use self::psync::PsyncEngine;
 pub use self::pvsync::PvsyncEngine;
 pub use self::pvsync2::Pvsync2Engine;
+pub use self::splice::SpliceEngine;
 pub use self::sync::SyncEngine;
 pub use self::vsync::VsyncEngine;

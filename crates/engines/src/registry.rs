@@ -6,12 +6,12 @@ use iolite_engine::{
 };
 use iolite_engine_calls::{
     CpuioEngine, DirCreate, DirDelete, E4defragEngine, ExecEngine, FallocEngine, FileCreate, FileDelete,
-    FtruncateEngine, NameEngine, PageFaultEngine, RingAct, RingNameEngine, SpliceEngine, Stat,
+    FtruncateEngine, NameEngine, PageFaultEngine, RingAct, RingNameEngine, Stat,
 };
 use iolite_engine_devices::{BsgEngine, DevDaxEngine, IoUringCmdEngine, LibpmemEngine, MtdEngine, SgEngine};
 use iolite_engine_local::{
     IoUringEngine, LibaioEngine, MmapEngine, NullEngine, PosixAioEngine, PsyncEngine, Pvsync2Engine,
-    PvsyncEngine, SyncEngine, VsyncEngine,
+    PvsyncEngine, SpliceEngine, SyncEngine, VsyncEngine,
 };
 use iolite_engine_servers::{
     GfapiAsyncEngine, GfapiEngine, HttpEngine, LibhdfsEngine, LibiscsiEngine, NbdEngine, NetEngine,

@@ -1,6 +1,22 @@
 //! Iolite: an I/O tester that speaks fio.
 //!
 //! This file reads like a table of contents: options, plan, run, report. Each has its own crate.
+//!
+//! # Where things are
+//!
+//! | what | file |
+//! |---|---|
+//! | one run as its user sees it: announcement, status lines, warnings, the report | `session.rs`, `console.rs`; the file of the report: `destination.rs` |
+//! | failures that many I/Os and workers repeat, shown once | `repeated.rs` |
+//! | facts about the machine of a run; `--save` | `facts.rs`; `saving.rs` |
+//! | files of the whole run, and none that a job needs | `run_files.rs` |
+//! | `--debug`; self-tests; the table of the profile `act` | `debug.rs`; `self_tests.rs`; `act.rs` |
+//! | subcommands | `subcommands.rs`, a file for each |
+//! | several runs (`iolite sweep`, `--repeat`): checks before the first, their directory, continuation | `points.rs`, `points/foresight.rs`, `points/directory.rs`, `points/runner.rs`; `repeat.rs` |
+//! | `--web`: the run's side; jobs from a page | `live.rs`; `from_page.rs` |
+//! | `--client`, `--mpi`; `--server` | `cluster.rs`, `mpi.rs`; `agent.rs`, runs for clients in a process of their own: `elsewhere.rs` |
+//! | files that go back to clients; files that they may name; keys of connections | `returned.rs`; `served.rs`; `protection.rs` |
+//! | what engines know before there is a plan | `external.rs` (facets of engines in shared objects), `stored_names.rs` (names in their storages) |
 
 mod act;
 mod agent;

@@ -1,9 +1,9 @@
 //! Reports and status lines: turns measurements into bytes.
 //!
 //! Each output format is an [`Exporter`] in its own file: [`Normal`] for people, [`Json`] and [`Terse`] for programs.
-//! [`header`] and [`live`] have the lines that are printed before and during a run. The layouts are those of fio 3.42,
-//! character for character, because tools and people are used to them. This crate does not know how the values were
-//! measured.
+//! (`percentiles.rs` has their table of percentiles, `json.rs` those in JSON.) [`header`] and [`live`] have the lines that
+//! are printed before and during a run. The layouts are those of fio 3.42, character for character, because tools and
+//! people are used to them. This crate does not know how the values were measured.
 
 mod cluster;
 mod comparison;

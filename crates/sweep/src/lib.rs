@@ -1,7 +1,8 @@
 //! Sweeps: one workload with many values of some options.
 //!
 //! The points follow from the requested values ([`Axis`], [`points`]). The measurements of a point come from its report
-//! ([`Figures`]). The joint result of a curve, where it saturates, comes from [`saturation`]. This crate runs no jobs
+//! ([`Figures`]). The joint result of a curve, where it saturates (the knee), comes from
+//! [`saturation`] in `curve.rs`, and the law of scaling that fits it from `law.rs`. This crate runs no jobs
 //! and reads no files.
 
 mod axis;

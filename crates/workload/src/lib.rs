@@ -3,7 +3,9 @@
 //! A [`Generator`] knows nothing of time, engines or statistics: the same spec and seed give the same I/Os. [`new`]
 //! picks the generator of a [`Spec`]: one of the [`FastGenerator`]s for the common workloads, [`General`] for all
 //! others. Both issue the same I/Os, so the choice is invisible. [`coverage`] explains where random offsets come from
-//! and which blocks they cover; [`mod@general`] explains sequential offsets.
+//! and which blocks they cover; [`mod@general`] explains sequential offsets. Distributions such as zipf are in [`offset`]:
+//! their laws in `law.rs`, drawing from them in `skew.rs`, the places of hot blocks in `spread.rs`. Zones: `strided.rs`
+//! and `zoned.rs`.
 
 pub mod bitmap;
 pub mod coverage;

@@ -10,12 +10,13 @@ use iolite_sweep::Figures;
 use serde_json::Value;
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The file that describes the runs.
 const PLAN: &str = "plan.json";
-/// The file whose lock shows that a program is working here. It is never removed, because that could remove the file of
-/// a later program.
+/// The file whose lock shows that a program is working here. It is removed only with the whole directory, by the program
+/// that holds its lock; who waited for that lock opens the file anew.
 const LOCK: &str = ".lock";
 /// Keys of the plan: when the runs began, and when all were done, in milliseconds since 1970.
 const BEGUN: &str = "begun_ms";
@@ -239,16 +240,31 @@ fn has_other_files(path: &Path) -> bool {
 /// Locks the directory against other programs. `None` = the file system has no locks.
 fn lock(path: &Path) -> Result<Option<File>, String> {
     let place = path.join(LOCK);
-    let opened = OpenOptions::new().create(true).truncate(false).write(true).open(&place);
-    let file = opened.map_err(|error| format!("--output={}: {error}", place.display()))?;
-    match iolite_os::files::try_lock(&file) {
-        Ok(()) => Ok(Some(file)),
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(format!(
-            "--output={}: another program is at work in this directory; wait for its end, or give another directory",
-            path.display()
-        )),
-        Err(_) => Ok(None),
+    let failed = |error: std::io::Error| format!("--output={}: {error}", place.display());
+    loop {
+        let file =
+            OpenOptions::new().create(true).truncate(false).write(true).open(&place).map_err(failed)?;
+        match iolite_os::files::try_lock(&file) {
+            // Another program may have removed the file since it was opened.
+            Ok(()) if is_at(&file, &place) => return Ok(Some(file)),
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                return Err(format!(
+                    "--output={}: another program is at work in this directory; wait for its end, or give another \
+                     directory",
+                    path.display()
+                ));
+            }
+            Err(_) => return Ok(None),
+        }
     }
+}
+
+/// Whether this open file is the one with this name.
+fn is_at(file: &File, name: &Path) -> bool {
+    let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+    let open = file.metadata().map(identity);
+    open.is_ok_and(|open| std::fs::metadata(name).map(identity).is_ok_and(|named| named == open))
 }
 
 fn read(path: &Path, text: &str) -> Result<Value, String> {

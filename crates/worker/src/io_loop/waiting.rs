@@ -18,10 +18,11 @@ pub(super) struct Oversleep {
 }
 
 impl Oversleep {
-    /// The most that is expected of a sleep. More is an interruption, which spinning could not prevent either.
-    const MOST_NS: u64 = 100_000;
-    /// A new value counts this part of the mean.
+    /// A new value has this part in the mean.
     const WEIGHT: u64 = 8;
+    /// A wait that only spins makes the mean smaller by this part, or waits would never sleep again after some sleeps
+    /// that were interrupted.
+    const FORGOTTEN: u64 = 64;
 
     pub(super) fn new() -> Self {
         Oversleep { mean_ns: 20_000, has_exact_timers: false }
@@ -44,11 +45,17 @@ impl Oversleep {
 
     /// A sleep of `asked` took `slept`.
     fn learn(&mut self, asked: u64, slept: u64) {
-        // (If it was ended early, by a completion or a signal, it says nothing.)
+        // (If it was ended early, by a signal, it says nothing.)
         if let Some(over) = slept.checked_sub(asked) {
-            let over = over.min(Oversleep::MOST_NS);
+            // Much more is an interruption, which spinning could not prevent either.
+            let over = over.min(2 * self.mean_ns + 1_000);
             self.mean_ns = (self.mean_ns * (Oversleep::WEIGHT - 1) + over) / Oversleep::WEIGHT;
         }
+    }
+
+    /// A wait only spun.
+    fn forget(&mut self) {
+        self.mean_ns -= self.mean_ns.div_ceil(Oversleep::FORGOTTEN);
     }
 }
 
@@ -60,26 +67,33 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         const MOST_NS: u64 = 20_000_000;
         self.commit();
         self.time.oversleep.prepare();
+        let mut has_slept = false;
         loop {
             if self.is_called_off(in_hand) {
                 return;
             }
             let now = self.clock.now();
             if now >= moment {
-                return;
+                break;
             }
             let left = moment.min(self.time.next_event.max(now)) - now;
             let nap = self.time.oversleep.nap(left).min(MOST_NS);
-            if self.flight.count > 0 {
+            let in_flight = self.flight.count;
+            if in_flight > 0 {
                 self.reap_within(Duration::from_nanos(nap));
             } else if nap > 0 {
                 std::thread::sleep(Duration::from_nanos(nap));
             } else {
                 std::hint::spin_loop();
             }
-            if nap > 0 {
+            // (What completes ends a sleep early, and takes time of its own.)
+            if nap > 0 && self.flight.count == in_flight {
                 self.time.oversleep.learn(nap, self.clock.now() - now);
             }
+            has_slept |= nap > 0;
+        }
+        if !has_slept {
+            self.time.oversleep.forget();
         }
     }
 }
@@ -106,6 +120,18 @@ mod tests {
         oversleep.learn(500_000, 20_000);
         assert_eq!(oversleep.nap(1_000_000), before);
         oversleep.learn(500_000, 900_000_000);
-        assert!(before - oversleep.nap(1_000_000) <= Oversleep::MOST_NS / Oversleep::WEIGHT);
+        assert!(before - oversleep.nap(1_000_000) < 5_000);
+    }
+
+    #[test]
+    fn short_waits_are_slept_through_again_after_interruptions() {
+        let mut oversleep = Oversleep::new();
+        (0..100).for_each(|_| oversleep.learn(50_000, 900_000_000));
+        assert_eq!(oversleep.nap(50_000), 0);
+        while oversleep.nap(50_000) == 0 {
+            oversleep.forget();
+        }
+        (0..50).for_each(|_| oversleep.learn(20_000, 27_000));
+        assert!((41_000..=43_500).contains(&oversleep.nap(50_000)), "{oversleep:?}");
     }
 }
