@@ -334,12 +334,16 @@ fn options(json: &mut Writer, key: &str, options: &[(String, String)]) -> io::Re
     json.close()
 }
 
-/// Each option once: the last value of one that was given several times is the one that counts.
+/// Each option once: in the place where it was given first, with the value that was given last, which is the one that
+/// counts. (A reader that keeps one of several keys makes the same of fio's report.)
 fn option_members(json: &mut Writer, options: &[(String, String)]) -> io::Result<()> {
-    let is_last = |&(index, (name, _)): &(usize, &(String, String))| {
-        options[index + 1..].iter().all(|(later, _)| later != name)
+    let is_first = |&(index, (name, _)): &(usize, &(String, String))| {
+        options[..index].iter().all(|(earlier, _)| earlier != name)
     };
-    options.iter().enumerate().filter(is_last).try_for_each(|(_, (name, value))| json.text(name, value))
+    options.iter().enumerate().filter(is_first).try_for_each(|(index, (name, value))| {
+        let last = options[index..].iter().rev().find(|(later, _)| later == name);
+        json.text(name, last.map_or(value, |(_, value)| value))
+    })
 }
 
 /// Percentiles of a histogram, each once. Keys have six decimals, as with fio, unless only more of them tell two
