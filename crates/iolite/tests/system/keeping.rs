@@ -374,7 +374,7 @@ fn mistakes_are_reported() {
         ("runs show --store=s.db", "show needs one run"),
         ("runs show 1 --store=s.db", "there is no run 1"),
         ("runs show x --store=s.db", "\"x\" is not a run of a store"),
-        ("runs show 1 --label=x --store=s.db", "show has no option --label (-l)"),
+        ("runs show 1 --label=x --store=s.db", "show has no option --label"),
         ("runs label 1 --store=s.db", "label needs a run and a label"),
         ("runs list --since=yesterday --store=s.db", "--since=yesterday: not a date"),
         ("runs list --last=0 --store=s.db", "must be at least 1"),
