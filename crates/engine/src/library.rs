@@ -41,6 +41,9 @@ pub use crate::functions;
 
 /// Opens a library that stays loaded, and finds its functions.
 ///
+/// # Errors
+/// It is not installed, or has not all of these functions.
+///
 /// # Safety
 /// Loading the library does no harm, and it fulfils the demands of `find`.
 pub unsafe fn open<T>(

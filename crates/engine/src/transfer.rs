@@ -12,6 +12,9 @@ use std::os::fd::RawFd;
 ///
 /// On a pipe the interruption is passed on instead: there the call may wait forever, and the worker must be able to
 /// end.
+///
+/// # Errors
+/// Those of the call.
 #[inline(always)]
 pub fn retry(files: &Files, file: u32, mut call: impl FnMut(RawFd) -> isize) -> Outcome {
     let descriptor = files.raw(file);
@@ -40,7 +43,10 @@ pub trait Transfer {
         mode
     }
 
-    /// The file at `index` was opened; an error closes it again.
+    /// The file at `index` was opened.
+    ///
+    /// # Errors
+    /// The engine cannot use it. It is closed again.
     fn opened(&mut self, _index: u32, _spec: &FileSpec, _mode: OpenMode) -> io::Result<()> {
         Ok(())
     }
@@ -57,6 +63,9 @@ pub trait Transfer {
     fn closing(&mut self, _index: u32) {}
 
     /// Performs a sync or a trim.
+    ///
+    /// # Errors
+    /// Those of the system call.
     fn control(&mut self, unit: &Unit) -> Outcome {
         self.files().control(unit)
     }
@@ -73,6 +82,9 @@ pub trait Transfer {
     }
 
     /// Reads (`write` false) or writes the unit's bytes.
+    ///
+    /// # Errors
+    /// Those of the system call.
     ///
     /// # Safety
     /// The unit's buffer is valid for its length.

@@ -15,7 +15,10 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// A pipe for units of this many bytes.
+    /// A pipe for units of this many bytes; it may hold fewer.
+    ///
+    /// # Errors
+    /// The system makes no pipe (too many open files, say).
     pub fn new(wanted: usize) -> io::Result<Pipe> {
         let mut ends = [0; 2];
         // SAFETY: the system writes two descriptors.
