@@ -16,13 +16,16 @@
 //! | the same | the history of the workload is a map | the writes, by a second generator |
 //! | each lap makes new choices | `io_size`, `time_based` | the writes, by a second generator |
 //!
+//! Later laps write to places that the first one has not written. If their order fits, these places are known, and are
+//! read as well.
+//!
 //! In the usual case all blocks have the number of the same pass, or the last pass was stopped and there are two. So
 //! the numbers are stored as runs of equal distance from the expected ones. A history of 4 bytes for each block, as
 //! for other workloads that write blocks again, is used only if there are too many runs, or for the latter two orders.
 
 use crate::earlier::Alike;
 use crate::question::Expect;
-use crate::read_back::ReadBack;
+use crate::read_back::{ReadBack, expected};
 use crate::rules::{ReadBackRules, Rules};
 use iolite_workload::history::{Need, Replay, Standing, Written};
 use iolite_workload::{Io, Spec};
@@ -32,6 +35,9 @@ use std::collections::{BTreeMap, HashMap};
 const MOST_RUNS: usize = 1 << 12;
 /// The most lost writes that are remembered if they were found with a generator.
 const MOST_LOST: usize = 1 << 20;
+/// The blocks of later passes that have to fit an order of the writes before blocks are read that only this order
+/// tells of. (Fewer may fit by chance, and then a block that was never written would count as lost.)
+const LEAST_PROOFS: u64 = 8;
 
 /// The write that a correct block of an earlier run holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +71,27 @@ pub(crate) struct Passes {
     /// All of them have seeds of this job.
     are_own: bool,
     latest: Option<Found>,
+    /// Blocks that only later passes wrote can be told, if the order of the writes is known.
+    has_later: bool,
+    /// The places that have been read, those of later passes too; `None` = only those of a pass of this job.
+    asked: Option<Standing>,
+    /// The writes of later passes whose blocks are read now.
+    later: Option<Standing>,
+    /// The end of the last block of `later` or `asked` that was read.
+    cursor: (u32, u64),
+    /// The blocks that only later passes wrote and that were not read, because too little is known of these passes.
+    unread: u64,
     verdict: Option<Verdict>,
+}
+
+/// An order of the writes that fits the numbers that were found.
+struct Fit {
+    /// The writes that were lost.
+    lost: HashMap<(u32, u64), u64>,
+    /// What the writes have left; `None` = nothing but the blocks of the first pass, or it is not needed.
+    written: Option<Standing>,
+    /// How many blocks of later passes it explains.
+    proofs: u64,
 }
 
 /// The number of the write that each block holds.
@@ -140,6 +166,11 @@ impl Passes {
             blocks: 0,
             are_own: false,
             latest: None,
+            has_later: matches!(rules.read_back, ReadBackRules::AtEnd(_)) && workload.device_zones.is_none(),
+            asked: None,
+            later: None,
+            cursor: (0, 0),
+            unread: 0,
             verdict: None,
         }
     }
@@ -148,6 +179,7 @@ impl Passes {
     pub(crate) fn begin(&mut self, per_pass: u64) {
         self.forget();
         (self.of_job, self.verdict) = (per_pass, None);
+        (self.asked, self.later, self.unread) = (None, None, 0);
     }
 
     /// The number of writes in a pass of the earlier run; 0 = not known.
@@ -188,8 +220,7 @@ impl Passes {
     /// Stores the numbers by place.
     fn use_map(&mut self, read_back: &ReadBack) {
         let Numbers::Runs(runs) = &self.numbers else { return };
-        let places = Standing::new(&self.workload, Need::of(&self.workload, false));
-        let Ok(Some(mut places)) = places else {
+        let Some(mut places) = self.no_places() else {
             self.numbers = Numbers::Unknown;
             return;
         };
@@ -201,12 +232,17 @@ impl Passes {
         self.numbers = Numbers::Places(places);
     }
 
-    /// All blocks have been read: finds those that have lost a write. Returns whether there are any, which have to be
-    /// read again.
+    fn no_places(&self) -> Option<Standing> {
+        Standing::new(&self.workload, Need::of(&self.workload, false)).ok().flatten()
+    }
+
+    /// All blocks have been read: finds those that only later passes wrote, or else those that have lost a write. Returns
+    /// whether there are any, which have to be read.
     pub(crate) fn judge(&mut self, read_back: &ReadBack, stop: impl Fn() -> bool) -> bool {
         if self.verdict.is_some() {
             return false;
         }
+        self.later = None;
         let is_repeated = matches!(&self.numbers, Numbers::Runs(runs) if self.repeats_exactly(runs));
         let has_other_orders = self.per_pass() > 0 && !self.is_trace;
         if is_repeated && (!self.overwrites || self.is_whole() || !has_other_orders) {
@@ -218,8 +254,14 @@ impl Passes {
             }
         }
         self.use_map(read_back);
-        let verdict = match has_other_orders.then(|| self.compute(&stop)).flatten() {
-            Some(lost) => Verdict::Lost(lost),
+        let mut fit = has_other_orders.then(|| self.compute(&stop)).flatten();
+        if let Some((written, proofs)) = fit.as_mut().and_then(|fit| Some((fit.written.take()?, fit.proofs)))
+            && self.find_later(read_back, written, proofs)
+        {
+            return true;
+        }
+        let verdict = match fit {
+            Some(fit) => Verdict::Lost(fit.lost),
             // In the first pass each number has its place. Later, it tells whether a block without a seed of this job
             // belongs here.
             None if self.is_first_pass() || !self.are_own && self.is_ordered => {
@@ -227,8 +269,31 @@ impl Passes {
             }
             None => Verdict::Unknown,
         };
-        self.verdict = Some(verdict);
+        (self.verdict, self.cursor) = (Some(verdict), (0, 0));
         self.count_lost() > 0
+    }
+
+    /// Finds the blocks that were not read. Returns whether there are any to read.
+    fn find_later(&mut self, read_back: &ReadBack, mut written: Standing, proofs: u64) -> bool {
+        let Some(issued) = self.latest.map(|latest| latest.number + 1) else { return false };
+        read_back.each_assumed(|Written { io, .. }| written.forget(&io));
+        if let Some(asked) = &self.asked {
+            asked.each(issued, |Written { io, .. }| written.forget(&io));
+        }
+        let mut count = 0;
+        written.each(issued, |_| count += 1);
+        if proofs < LEAST_PROOFS || count == 0 {
+            self.unread = count;
+            return false;
+        }
+        let Some(mut asked) = self.asked.take().or_else(|| self.no_places()) else {
+            self.unread = count;
+            return false;
+        };
+        read_back.each_assumed(|written| asked.wrote(written));
+        written.each(issued, |written| asked.wrote(written));
+        (self.asked, self.later, self.cursor) = (Some(asked), Some(written), (0, 0));
+        true
     }
 
     /// Whether each pass repeats the first one.
@@ -239,33 +304,49 @@ impl Passes {
     }
 
     /// The writes that were lost, computed with a generator; `None` = the order of the writes is not known. If several
-    /// orders fit, it is the one with the fewest lost writes.
-    fn compute(&self, stop: &dyn Fn() -> bool) -> Option<HashMap<(u32, u64), u64>> {
+    /// orders fit, it is the one with the fewest lost writes, and what all of them have left.
+    fn compute(&self, stop: &dyn Fn() -> bool) -> Option<Fit> {
         let laps = Spec { pass_bytes: Some(u64::MAX), total_ios: None, ..self.workload.clone() };
         let endless = Spec { endless: true, total_ios: None, ..self.workload.clone() };
-        let mut least: Option<HashMap<(u32, u64), u64>> = None;
+        let mut best: Option<Fit> = None;
         for (spec, repeats) in [(&self.workload, true), (&laps, false), (&endless, false)] {
             let order = Replay::new(spec).ok();
-            let lost = order.and_then(|order| self.compute_in(order, repeats, stop));
-            least = [least, lost].into_iter().flatten().min_by_key(HashMap::len);
-            if least.as_ref().is_some_and(HashMap::is_empty) {
+            let Some(fit) = order.and_then(|order| self.compute_in(order, repeats, stop)) else { continue };
+            best = Some(match best {
+                Some(other) => self.both(other, fit),
+                None => fit,
+            });
+            if best.as_ref().is_some_and(|fit| fit.lost.is_empty() && fit.written.is_none()) {
                 break;
             }
         }
-        least
+        best
+    }
+
+    /// What is certain if both orders fit.
+    fn both(&self, one: Fit, other: Fit) -> Fit {
+        let issued = self.latest.map_or(0, |latest| latest.number + 1);
+        let written = one.written.zip(other.written).map(|(mut written, also)| {
+            let all = written.clone();
+            all.each(issued, |Written { io, .. }| {
+                if also.first_within(&io, issued).is_none_or(|there| there.io != io) {
+                    written.forget(&io);
+                }
+            });
+            written
+        });
+        let lost = if other.lost.len() < one.lost.len() { other.lost } else { one.lost };
+        Fit { lost, written, proofs: one.proofs.min(other.proofs) }
     }
 
     /// The same if the writes have this order.
-    fn compute_in(
-        &self,
-        mut order: Replay,
-        repeats: bool,
-        stop: &dyn Fn() -> bool,
-    ) -> Option<HashMap<(u32, u64), u64>> {
+    fn compute_in(&self, mut order: Replay, repeats: bool, stop: &dyn Fn() -> bool) -> Option<Fit> {
         const STRETCH: u64 = 1 << 16;
         let Numbers::Places(places) = &self.numbers else { return None };
         let (latest, complete) = (self.latest?.number, self.complete()?);
-        let mut confirmed = 0;
+        let has_later = self.has_later && self.are_own && !repeats && latest >= self.per_pass();
+        let mut written = if has_later { self.no_places() } else { None };
+        let (mut confirmed, mut proofs) = (0, 0);
         let mut lost = HashMap::new();
         loop {
             let next = match order.next_write() {
@@ -281,14 +362,21 @@ impl Passes {
             while let Some(held) = places.first_within(&rest, latest + 1) {
                 if held.number == number {
                     confirmed += 1;
+                    proofs += u64::from(number >= self.per_pass());
                 } else if held.number < number && number <= complete && lost.len() < MOST_LOST {
                     lost.insert((held.io.file, held.io.offset), number);
                 }
                 rest.offset = held.io.offset + held.io.length;
                 rest.length = end - rest.offset;
             }
+            match &mut written {
+                Some(written) if number <= complete => written.wrote(Written { io, number }),
+                // It may have been in flight when the run was killed.
+                Some(written) => written.forget(&io),
+                None => {}
+            }
             if number == latest {
-                return (confirmed == self.blocks).then_some(lost);
+                return (confirmed == self.blocks).then_some(Fit { lost, written, proofs });
             }
             if number.is_multiple_of(STRETCH) && stop() {
                 return None;
@@ -374,16 +462,39 @@ impl Passes {
         }
     }
 
-    /// Whether blocks are read again.
-    pub(crate) fn is_judged(&self) -> bool {
-        self.verdict.is_some()
+    /// Whether blocks are read again, or those that only later passes wrote.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.verdict.is_some() || self.reads_later()
     }
 
-    /// The next block to read again.
-    pub(crate) fn next(&self, read_back: &mut ReadBack) -> Option<(Io, Expect)> {
+    /// Whether blocks are read that only later passes wrote.
+    pub(crate) fn reads_later(&self) -> bool {
+        self.later.is_some()
+    }
+
+    /// How many blocks are read beyond those of a pass.
+    pub(crate) fn expected_reads(&self) -> u64 {
+        let Some(later) = &self.later else { return self.count_lost() };
+        let mut count = 0;
+        later.each(self.latest.map_or(0, |latest| latest.number + 1), |_| count += 1);
+        count
+    }
+
+    /// The next block to read beyond those of a pass.
+    pub(crate) fn next(&mut self, read_back: &mut ReadBack) -> Option<(Io, Expect)> {
         let latest = self.latest?;
         loop {
-            let (io, expect) = read_back.next_at_end()?;
+            let (io, expect) = match self.later.as_ref().or(self.asked.as_ref()) {
+                Some(standing) => {
+                    let written = standing.next(self.cursor.0, self.cursor.1, latest.number + 1)?;
+                    self.cursor = (written.io.file, written.io.offset + written.io.length);
+                    expected(written)
+                }
+                None => read_back.next_at_end()?,
+            };
+            if self.reads_later() {
+                return Some((io, expect));
+            }
             let Expect::Write(expected) = expect else { return Some((io, expect)) };
             if let Some(number) = self.lost(&io, expected) {
                 return Some((io, Expect::Rewritten { number, before: latest.time }));
@@ -398,8 +509,13 @@ impl Passes {
         match self.verdict.as_ref()? {
             Verdict::Unknown if latest >= self.per_pass() => Some(format!(
                 "blocks hold writes up to number {latest} of a run that repeated this workload in another way (loops, io_size, \
-                 time_based), so lost writes of its later passes cannot be told from the others; check with the options of \
-                 that run, or load its state (verify_state_load=1)"
+                 time_based), so lost writes of its later passes cannot be told from the others, and blocks that only those \
+                 wrote are not read; check with the options of that run, or load its state (verify_state_load=1)"
+            )),
+            _ if self.unread > 0 => Some(format!(
+                "{} blocks that only later passes of the run wrote are not read, because too few others tell of these passes; \
+                 check with the io_size of that run, or load its state (verify_state_load=1)",
+                self.unread
             )),
             Verdict::Repeated if pass > 0 && written < self.per_pass() => Some(format!(
                 "pass {} was written up to write {written} of {}, so the run that wrote may have ended there (runtime, an \

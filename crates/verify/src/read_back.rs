@@ -190,13 +190,7 @@ impl ReadBack {
                     act(written);
                 }
             }
-            Kind::Standing(standing) => {
-                let mut place = (0, 0);
-                while let Some(written) = standing.next(place.0, place.1, self.issued) {
-                    place = (written.io.file, written.io.offset + written.io.length);
-                    act(written);
-                }
-            }
+            Kind::Standing(standing) => standing.each(self.issued, act),
             Kind::Nothing | Kind::AllReads | Kind::Demands(_) | Kind::Backlog(_) => {}
         }
     }
@@ -272,7 +266,7 @@ impl std::fmt::Display for ReadBack {
     }
 }
 
-fn expected(written: Written) -> (Io, Expect) {
+pub(crate) fn expected(written: Written) -> (Io, Expect) {
     let read = Io { direction: Direction::Read, ..written.io };
     (read, Expect::Write(written.number))
 }

@@ -326,22 +326,25 @@ impl Verification {
 
     /// The block to read at the end of the pass; `None` = no more blocks.
     pub fn next_at_end(&mut self) -> Option<(Io, Expect)> {
-        match &self.passes {
-            Some(passes) if passes.is_judged() => passes.next(&mut self.read_back),
+        match &mut self.passes {
+            Some(passes) if passes.goes_on() => passes.next(&mut self.read_back),
             _ => self.doubt.next(&self.checker, &mut self.read_back),
         }
     }
 
     /// Goes back to blocks that passed and are now known to be wrong: because they were read before the owner of the
-    /// writes was known, or because other blocks are of a later pass. Returns whether there are any. (This may take long,
-    /// so it calls `stop` now and then and gives up if that is true.)
+    /// writes was known, or because other blocks are of a later pass. Goes on to blocks that only later passes wrote.
+    /// Returns whether there are any. (This may take long, so it calls `stop` now and then and gives up if that is true.)
     pub fn read_again(&mut self, stop: impl Fn() -> bool) -> bool {
-        if self.doubt.read_again(&self.checker, &mut self.read_back) {
+        let goes_on = self.passes.as_ref().is_some_and(Passes::goes_on);
+        if !goes_on && self.doubt.read_again(&self.checker, &mut self.read_back) {
             return true;
         }
         let again = self.passes.as_mut().is_some_and(|passes| passes.judge(&self.read_back, stop));
         if again {
             self.read_back.go_back();
+            // What was read in doubt has been repeated.
+            self.checker.start_over();
         }
         again
     }
@@ -349,9 +352,15 @@ impl Verification {
     /// How many reads the end of the pass is expected to take from here.
     pub fn expected_reads(&self) -> u64 {
         match &self.passes {
-            Some(passes) if passes.is_judged() => passes.count_lost(),
+            Some(passes) if passes.goes_on() => passes.expected_reads(),
             _ => self.doubt.expected_reads(&self.read_back),
         }
+    }
+
+    /// How many of them were read before.
+    pub fn repeated_reads(&self) -> u64 {
+        let reads_later = self.passes.as_ref().is_some_and(Passes::reads_later);
+        if reads_later { 0 } else { self.expected_reads() }
     }
 
     /// The reads of an earlier run's writes begin.
@@ -492,7 +501,7 @@ impl Verification {
         if let (Some(passes), Some(found), Expect::Write(expected) | Expect::Doubted(expected)) =
             (&mut self.passes, found, expect)
             && mismatches.is_empty()
-            && !self.doubt.reads_again()
+            && (passes.reads_later() || !self.doubt.reads_again())
         {
             passes.found(&self.read_back, io, expected, found);
         }

@@ -196,6 +196,15 @@ impl Standing {
         }
     }
 
+    /// Calls `act` with each write that has not been overwritten, in that order.
+    pub fn each(&self, issued: u64, mut act: impl FnMut(Written)) {
+        let mut place = (0, 0);
+        while let Some(written) = self.next(place.0, place.1, issued) {
+            place = (written.io.file, written.io.offset + written.io.length);
+            act(written);
+        }
+    }
+
     /// The first write that lies entirely within this place and has not been overwritten. `issued` is the number of
     /// writes so far.
     pub fn first_within(&self, place: &Io, issued: u64) -> Option<Written> {

@@ -73,7 +73,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             {
                 // These blocks are counted when they are checked for good.
                 let checked = &it.stats.checked_blocks;
-                checked.set(checked.get().saturating_sub(verification.expected_reads()));
+                checked.set(checked.get().saturating_sub(verification.repeated_reads()));
                 it.announce_reads();
                 it.check_all(Verification::next_at_end);
             }
