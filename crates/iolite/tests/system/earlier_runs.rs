@@ -251,6 +251,41 @@ fn a_pass_that_was_stopped_is_right_and_said_to_be_stopped() {
     later.ok();
 }
 
+/// What only later laps wrote is read too, as far as other blocks tell what they wrote.
+#[test]
+fn blocks_that_only_later_laps_wrote_are_read() {
+    let header = |block: &[u8]| block[..2] == 0xacca_u16.to_le_bytes();
+    for rw in
+        ["randrw", "rw", "randwrite --norandommap", "randwrite --norandommap --random_distribution=zipf:1.1"]
+    {
+        let dir = scratch();
+        let path = dir.path().join("f");
+        let base = format!(
+            "--name=p --filename=f --rw={rw} --bs=4k --size=256k --verify=crc32c --verify_state_save=0"
+        );
+        let job = |more: &str| Program::under_test().line(dir.path(), &format!("{base} {more}"));
+        job("--do_verify=0").ok();
+        let first = fs::read(&path).unwrap();
+        job("--io_size=1m --do_verify=0").ok();
+        let mut last = fs::read(&path).unwrap();
+        let all = reads(job("--verify_only --output-format=json"));
+        let written = last.chunks(4096).filter(|block| header(block)).count() as u64;
+        assert!(all <= written && all + 3 >= written, "{rw}: {all} of {written} were read");
+        // The writes behind the last one to a block of the first lap are not known.
+        let is_later = |index: &usize| {
+            let old = first.get(index * 4096..).is_some_and(|rest| rest.len() >= 4096 && header(rest));
+            !old && header(&last[index * 4096..]) && number(&last[index * 4096..]) < 100
+        };
+        let later: Vec<usize> = (0..last.len() / 4096).filter(is_later).collect();
+        last[later[later.len() / 2] * 4096 + 100] ^= 1;
+        fs::write(&path, last).unwrap();
+        for check in ["", "--time_based --runtime=1", "--loops=2"] {
+            let found = job(&format!("--verify_only {check}")).refused();
+            found.says(&format!("at file f offset {}", later[later.len() / 2] * 4096));
+        }
+    }
+}
+
 /// Headers of patterns have seeds too, so a block that an earlier run has left is found by any method with a header.
 #[test]
 fn a_block_of_an_earlier_run_is_found_in_a_pattern() {
