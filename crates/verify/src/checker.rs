@@ -166,6 +166,12 @@ impl Checker {
     /// Adds the passes of the writes to the description of a lost write.
     fn add_passes(&self, mismatch: &mut Mismatch) {
         let per_pass = self.earlier.as_ref().map_or(0, Earlier::per_pass);
+        if let (Diagnosis::OtherWrite, Some(header), Some(expected)) =
+            (&mismatch.diagnosis, &mismatch.header, mismatch.wanted.and_then(|write| write.sequence))
+            && header.sequence > expected
+        {
+            mismatch.diagnosis = Diagnosis::EarlierRun { found: header.sequence, expected };
+        }
         if let Diagnosis::Older { found, expected, passes } = &mut mismatch.diagnosis
             && let (Some(old), Some(new)) = (found.checked_div(per_pass), expected.checked_div(per_pass))
             && old != new

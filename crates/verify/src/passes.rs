@@ -71,6 +71,12 @@ pub(crate) struct Passes {
     /// All of them have seeds of this job.
     are_own: bool,
     latest: Option<Found>,
+    /// The block with the latest time. If its number is lower than the highest one, it is of a later run.
+    newest: Option<Found>,
+    /// The numbers fit an order in which each pass repeats the first one.
+    is_repeated: bool,
+    /// How many blocks are read again.
+    again: u64,
     /// Blocks that only later passes wrote can be told, if the order of the writes is known.
     has_later: bool,
     /// The places that have been read, those of later passes too; `None` = only those of a pass of this job.
@@ -166,6 +172,9 @@ impl Passes {
             blocks: 0,
             are_own: false,
             latest: None,
+            newest: None,
+            is_repeated: false,
+            again: 0,
             has_later: matches!(rules.read_back, ReadBackRules::AtEnd(_)) && workload.device_zones.is_none(),
             asked: None,
             later: None,
@@ -188,7 +197,8 @@ impl Passes {
     }
 
     fn forget(&mut self) {
-        (self.numbers, self.blocks, self.latest) = (Numbers::Runs(Runs::default()), 0, None);
+        (self.numbers, self.blocks) = (Numbers::Runs(Runs::default()), 0);
+        (self.latest, self.newest) = (None, None);
     }
 
     /// A block is right, and holds this write; `expected` = the number of the last write to it in a pass.
@@ -204,6 +214,9 @@ impl Passes {
         self.blocks += 1;
         if self.latest.is_none_or(|latest| latest.number < found.number) {
             self.latest = Some(found);
+        }
+        if self.newest.is_none_or(|newest| newest.time < found.time) {
+            self.newest = Some(found);
         }
         match &mut self.numbers {
             Numbers::Runs(runs) => {
@@ -243,13 +256,14 @@ impl Passes {
             return false;
         }
         self.later = None;
-        let is_repeated = matches!(&self.numbers, Numbers::Runs(runs) if self.repeats_exactly(runs));
+        self.is_repeated = matches!(&self.numbers, Numbers::Runs(runs) if self.repeats_exactly(runs));
         let has_other_orders = self.per_pass() > 0 && !self.is_trace;
-        if is_repeated && (!self.overwrites || self.is_whole() || !has_other_orders) {
+        if self.is_repeated && (!self.overwrites || self.is_whole() || !has_other_orders) {
             self.verdict = Some(Verdict::Repeated);
             let lost = self.count_lost();
             // The numbers of a few blocks may fit by chance, and no write is lost in another order.
             if lost == 0 || !has_other_orders {
+                self.again = lost;
                 return lost > 0;
             }
         }
@@ -270,7 +284,14 @@ impl Passes {
             None => Verdict::Unknown,
         };
         (self.verdict, self.cursor) = (Some(verdict), (0, 0));
-        self.count_lost() > 0
+        self.again = self.count_lost();
+        if self.again > 0 && self.later_run().is_some() {
+            let mut again = 0;
+            read_back
+                .each_assumed(|Written { io, number }| again += u64::from(self.due(&io, number).is_some()));
+            self.again = again;
+        }
+        self.again > 0
     }
 
     /// Finds the blocks that were not read. Returns whether there are any to read.
@@ -404,8 +425,29 @@ impl Passes {
     /// The number of the last write that must be there, with all before it: a run that was killed in the middle of a
     /// pass may have had others in flight.
     fn complete(&self) -> Option<u64> {
-        let latest = self.latest?.number;
-        if self.is_whole() { Some(latest) } else { latest.checked_sub(self.in_flight) }
+        self.complete_up_to(self.latest?.number)
+    }
+
+    /// The same if this is the highest number of the run.
+    fn complete_up_to(&self, number: u64) -> Option<u64> {
+        if self.ends_pass(number) { Some(number) } else { number.checked_sub(self.in_flight) }
+    }
+
+    /// The last write that must be there of a run that came later than the one with the highest number, and wrote fewer
+    /// passes. (Only the times tell of it. A clock that was set back is no such run: then no write is missing.)
+    fn later_run(&self) -> Option<u64> {
+        let (latest, newest) = (self.latest?, self.newest?);
+        let is_later = newest.number < latest.number && newest.time > latest.time;
+        let is_known = self.is_repeated && !self.overwrites && self.asked.is_none() && self.per_pass() > 0;
+        self.complete_up_to(newest.number).filter(|_| is_later && is_known)
+    }
+
+    /// The write that this block should hold, if it may have lost it.
+    fn due(&self, io: &Io, expected: u64) -> Option<u64> {
+        self.lost(io, expected).or_else(|| {
+            let passes = self.later_run()?.checked_sub(expected)? / self.per_pass();
+            Some(expected + passes * self.per_pass())
+        })
     }
 
     /// Whether all writes that were found are of the first pass.
@@ -415,8 +457,11 @@ impl Passes {
 
     /// Whether the last pass was written to its end.
     fn is_whole(&self) -> bool {
-        let per_pass = self.per_pass();
-        self.latest.is_some_and(|latest| per_pass > 0 && (latest.number + 1).is_multiple_of(per_pass))
+        self.latest.is_some_and(|latest| self.ends_pass(latest.number))
+    }
+
+    fn ends_pass(&self, number: u64) -> bool {
+        self.per_pass() > 0 && (number + 1).is_multiple_of(self.per_pass())
     }
 
     /// The write that was lost in this block; `expected` = the number of the last write to it in a pass.
@@ -474,7 +519,7 @@ impl Passes {
 
     /// How many blocks are read beyond those of a pass.
     pub(crate) fn expected_reads(&self) -> u64 {
-        let Some(later) = &self.later else { return self.count_lost() };
+        let Some(later) = &self.later else { return self.again };
         let mut count = 0;
         later.each(self.latest.map_or(0, |latest| latest.number + 1), |_| count += 1);
         count
@@ -496,7 +541,7 @@ impl Passes {
                 return Some((io, expect));
             }
             let Expect::Write(expected) = expect else { return Some((io, expect)) };
-            if let Some(number) = self.lost(&io, expected) {
+            if let Some(number) = self.due(&io, expected) {
                 return Some((io, Expect::Rewritten { number, before: latest.time }));
             }
         }

@@ -25,6 +25,13 @@ pub enum Diagnosis {
         /// The passes of these writes, from 1; `None` = not known, or the same.
         passes: Option<(u64, u64)>,
     },
+    /// A write of an earlier run: the one of a later run was lost.
+    EarlierRun {
+        /// The number of the write that was found.
+        found: u64,
+        /// The number of the write of the later run.
+        expected: u64,
+    },
     /// A write to this place, but not an expected one: by another job, or a later one.
     OtherWrite,
     /// Only a part of the write is there.
@@ -70,6 +77,7 @@ impl Diagnosis {
             Diagnosis::ZeroedSectors(_) => "zeroed_sectors",
             Diagnosis::Misdirected { .. } => "misdirected",
             Diagnosis::Older { .. } => "older",
+            Diagnosis::EarlierRun { .. } => "earlier_run",
             Diagnosis::OtherWrite => "other_write",
             Diagnosis::Torn { .. } => "torn",
             Diagnosis::BitFlip { .. } => "bit_flip",
@@ -90,6 +98,7 @@ impl Diagnosis {
             Diagnosis::Zeros
             | Diagnosis::CutOff(_)
             | Diagnosis::Older { .. }
+            | Diagnosis::EarlierRun { .. }
             | Diagnosis::OtherWrite
             | Diagnosis::Misdirected { .. }
             | Diagnosis::WrongLength { .. }
@@ -125,6 +134,10 @@ impl fmt::Display for Diagnosis {
                     None => Ok(()),
                 }
             }
+            Diagnosis::EarlierRun { found, expected } => write!(
+                to,
+                "a block left from an earlier run: its write {found} is there, write {expected} of a later run was lost"
+            ),
             Diagnosis::OtherWrite => to.write_str("another write to the same place"),
             Diagnosis::Torn { at, beginning } => {
                 let (there, missing) = if *beginning { ("before", "behind") } else { ("from", "before") };

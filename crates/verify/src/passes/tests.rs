@@ -265,3 +265,37 @@ proptest! {
         }
     }
 }
+
+/// A run of fewer passes than an older one has lost writes: only the times tell which blocks are left from the older one.
+#[test]
+fn blocks_left_from_an_older_run_of_more_passes_are_found() {
+    for places in [Places::Sequential, Places::Covering] {
+        let job = workload(places, 16, SEED);
+        let (older, later) = (writes(&job, Repeat::Loops, 32), writes(&job, Repeat::Loops, 16));
+        for (count, left) in [(16, vec![5, 6]), (12, vec![5]), (16, vec![]), (12, vec![])] {
+            let (mut bytes, _) = disk(16, &older, SEED, None);
+            let mut stamper =
+                Stamper::new(&Blocks { interval: SECTOR as usize, ..Blocks::new(Kind::Crc32c) });
+            for (number, io) in later[..count].iter().enumerate().filter(|(number, _)| !left.contains(number))
+            {
+                let sequence = number as u64;
+                let identity = Identity {
+                    offset: io.offset,
+                    sequence,
+                    seed: seed_of(SEED, sequence),
+                    seconds: 1000 + number as u32,
+                    job: 1,
+                    ..Identity::default()
+                };
+                stamper.stamp(&mut bytes[io.offset as usize..(io.offset + io.length) as usize], &identity);
+            }
+            let (_, wrong, _) = check(&job, Alike::Nothing, &bytes, 1);
+            let found: Vec<_> = wrong.iter().map(|mismatch| mismatch.diagnosis.clone()).collect();
+            let wanted = |number: &usize| Diagnosis::EarlierRun {
+                found: *number as u64 + 16,
+                expected: *number as u64,
+            };
+            assert_eq!(found, left.iter().map(wanted).collect::<Vec<_>>(), "{places:?} {count}");
+        }
+    }
+}
