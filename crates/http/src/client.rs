@@ -574,7 +574,7 @@ impl Client {
 
     fn give_up(&mut self, flight: Flight, error: &io::Error) {
         let words = match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-            Some(error) => format!("{}: no encrypted connection: {error}{}", self.endpoint, tls::hint(error)),
+            Some(error) => format!("{}: no encrypted connection: {}", self.endpoint, tls::words(error)),
             None if self.may_want_encryption(error) => {
                 format!("{}; the server may expect encrypted connections (https=on)", plain(error))
             }

@@ -389,7 +389,7 @@ fn words(error: &Error, own: Role) -> String {
                 | CertificateError::NotValidForNameContext { .. } => {
                     return format!("the key of {its} is refused: it is not the key of {needed}");
                 }
-                other => return format!("the key of {its} is refused: {other}"),
+                _ => "it is none that iolite keys makes",
             };
             format!("the key of {its} is refused: {why}")
         }
@@ -404,7 +404,7 @@ fn words(error: &Error, own: Role) -> String {
                 AlertDescription::UnsupportedCertificate | AlertDescription::BadCertificate => {
                     return format!("{its} refuses this end's key: it is not the key of {}", own.article());
                 }
-                other => return format!("{its} refuses the connection: {other:?}"),
+                other => return format!("{its} refuses the connection (TLS alert {other:?})"),
             };
             format!("{its} refuses this end's key: {why}")
         }
