@@ -643,7 +643,10 @@ mod tests {
             // The client finishes its handshake before the server has refused it.
             let client = Encrypted::connect_as(other, Arc::new(config), Role::Coordinator).unwrap();
             let why = client.read(&mut [0; 10]).unwrap_err().to_string();
-            assert!(why.contains("the server refuses the connection: CertificateRequired"), "{why}");
+            assert!(
+                why.contains("the server refuses the connection (TLS alert CertificateRequired)"),
+                "{why}"
+            );
             assert_eq!(agents_end.join().unwrap(), "the client speaks TLS, but shows no key of Iolite");
         });
         // The first message of TLS 1.1, and of 1.2, which lists signature algorithms.
