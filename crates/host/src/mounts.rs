@@ -31,6 +31,17 @@ impl Mounts {
         self.around(place).map(|(_, kind)| kind)
     }
 
+    /// The file system of a directory that does not exist yet, for messages: ` on /mnt (ext4)`; empty if unknown.
+    pub fn place_of(directory: &Path) -> String {
+        let above = directory
+            .ancestors()
+            .map(|above| if above.as_os_str().is_empty() { Path::new(".") } else { above });
+        let existing = above.filter_map(|above| above.canonicalize().ok()).next();
+        let mounts = Mounts::now();
+        let around = existing.as_ref().and_then(|existing| mounts.around(existing));
+        around.map_or_else(String::new, |(point, kind)| format!(" on {} ({kind})", point.display()))
+    }
+
     /// The mount point of that file system, and its name.
     pub fn around(&self, place: &Path) -> Option<(&Path, &str)> {
         let around = self.all.iter().filter(|(point, _)| place.starts_with(point));

@@ -9,7 +9,7 @@ use iolite_plan::verification::{self, Rivalries};
 use iolite_plan::{Layout, Plan, Problem, own_files};
 use iolite_stats::Report;
 use iolite_verify::{Demands, Owners, check_rival_state};
-use iolite_worker::ZoneMaps;
+use iolite_worker::{ZoneMaps, creation};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tracing::debug;
@@ -69,6 +69,13 @@ impl<'a> Prepared<'a> {
     /// The files and devices whose data would be destroyed or changed, with their sizes if known.
     pub fn holding(&self) -> Vec<(PathBuf, Option<u64>)> {
         own_files::holding(self.plan, &self.layouts, self.machine)
+    }
+
+    /// The directories that the run makes above its files.
+    pub fn missing_directories(&self) -> impl Iterator<Item = PathBuf> {
+        let workers = self.plan.workers.iter().zip(&self.layouts);
+        let local = workers.filter(|(worker, _)| self.plan.job_of(worker).engine.facets.has_local_files());
+        local.flat_map(|(_, layout)| creation::missing_directories(layout))
     }
 
     /// Performs the plan. This process must be single-threaded: it forks.

@@ -52,13 +52,13 @@ pub fn create(
     stop: &dyn Fn() -> bool,
 ) -> io::Result<()> {
     if let Some(files) = &layout.named {
+        make_directories(job, rules, layout, note)?;
         return names::create(job, rules, files, note, stop);
     }
     match rules.data {
         Data::OtherEnd | Data::Nowhere => Ok(()),
         Data::LocalFiles => {
-            let files = layout.files.iter().filter(|file| file.kind == FileKind::Regular);
-            make_directories(job, rules, files.map(|file| Cow::Borrowed(file.path.as_path())), note)?;
+            make_directories(job, rules, layout, note)?;
             create_in(&mut LocalStorage, job, rules, layout, note, stop)
         }
         Data::OwnStorage => {
@@ -74,38 +74,36 @@ pub fn create(
 
 /// Creates the directories above these files, and reports the new ones with the file system that they are on: the path
 /// may have a typing error.
-fn make_directories<'a>(
+fn make_directories(
     job: &str,
     rules: &Creation,
-    files: impl Iterator<Item = Cow<'a, Path>>,
+    layout: &Layout,
     note: &mut dyn FnMut(String),
 ) -> io::Result<()> {
-    let mut made = PathBuf::new();
     let mut told = Vec::new();
-    for path in files {
-        // Successive names are mostly in the same directory.
-        let Some(parent) = path.parent().filter(|&parent| parent != made) else { continue };
-        parent.clone_into(&mut made);
-        if parent.as_os_str().is_empty() || parent.is_dir() {
-            continue;
-        }
+    for directory in missing_directories(layout) {
         if rules.tells_directories {
-            told.push(format!("{job}: making the directory {}{}", parent.display(), place_of(parent)));
+            let place = Mounts::place_of(&directory);
+            told.push(format!("{job}: making the directory {}{place}", directory.display()));
         }
-        std::fs::create_dir_all(parent).map_err(|error| named(parent, &error))?;
+        std::fs::create_dir_all(&directory).map_err(|error| named(&directory, &error))?;
     }
     tell(job, told, "making", "directories", note);
     Ok(())
 }
 
-/// The file system of a directory that does not exist yet: ` on /mnt (ext4)`.
-fn place_of(directory: &Path) -> String {
-    let above =
-        directory.ancestors().map(|above| if above.as_os_str().is_empty() { Path::new(".") } else { above });
-    let existing = above.filter_map(|above| above.canonicalize().ok()).next();
-    let mounts = Mounts::now();
-    let around = existing.as_ref().and_then(|existing| mounts.around(existing));
-    around.map_or_else(String::new, |(point, kind)| format!(" on {} ({kind})", point.display()))
+/// The directories above the local files of a layout that do not exist at present, for [`create`] to make.
+pub fn missing_directories(layout: &Layout) -> impl Iterator<Item = PathBuf> {
+    let named = layout.named.iter().flat_map(|files| files.names.iter());
+    let files = layout.files.iter().filter(|file| file.kind == FileKind::Regular);
+    let files = files.map(|file| Cow::Borrowed(file.path.as_path()));
+    let mut last = PathBuf::new();
+    named.chain(files).filter_map(move |path| {
+        // Successive names are mostly in the same directory.
+        let parent = path.parent().filter(|&parent| parent != last)?;
+        parent.clone_into(&mut last);
+        (!parent.as_os_str().is_empty() && !parent.is_dir()).then(|| last.clone())
+    })
 }
 
 /// Creates the files in this storage.

@@ -17,11 +17,19 @@ pub struct Foresight {
     files: BTreeSet<PathBuf>,
     /// Files and devices with data that runs will change.
     pub held: BTreeMap<PathBuf, FileKind>,
+    /// Directories that runs will make above their files.
+    pub made: BTreeSet<PathBuf>,
 }
 
 impl Foresight {
     pub fn new(name: Name) -> Foresight {
-        Foresight { name, machine: ThisMachine::new(), files: BTreeSet::new(), held: BTreeMap::new() }
+        Foresight {
+            name,
+            machine: ThisMachine::new(),
+            files: BTreeSet::new(),
+            held: BTreeMap::new(),
+            made: BTreeSet::new(),
+        }
     }
 
     /// Checks the next run.
@@ -54,6 +62,7 @@ impl Foresight {
                         self.held.insert(path, kind);
                     }
                 }
+                self.made.extend(prepared.missing_directories());
                 return Ok(());
             }
             Err(RunError::Problems(problems)) => problems,

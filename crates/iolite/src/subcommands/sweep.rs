@@ -12,18 +12,14 @@ use crate::points::directory::{Directory, Place};
 use crate::points::foresight::Foresight;
 use crate::points::{self, Course, Points, Start};
 use crate::saving;
+use iolite_host::Mounts;
 use iolite_options::commands::Asked;
 use iolite_options::{Name, RunOptions, registry};
 use iolite_sweep::{Axis, MOST_POINTS, Point, points};
-use iolite_types::FileKind;
 use load::{Case, Load};
 use outcome::{Measured, Outcome, PointOutcome, Times};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-
-/// Files and devices with data that points will change.
-type Held = BTreeMap<PathBuf, FileKind>;
 
 /// The plan of a sweep.
 pub struct Sweep {
@@ -158,7 +154,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     if asked.value("preset") == Some(presets::LIST) {
         return Ok((presets::list(), 0));
     }
-    let (sweep, held) = Sweep::of(asked)?;
+    let (sweep, foresight) = Sweep::of(asked)?;
     let place = asked
         .value("output")
         .map_or_else(|| Place::Usual(usual_place(&sweep)), |path| Place::Named(path.into()));
@@ -167,7 +163,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     let began = saving::now_ms();
     let measured = sweep.runs.iter().map(|_| Err("it has not been run".to_owned())).collect();
     let mut measuring = Measuring { sweep, measured };
-    announce(program, &measuring, &directory, &held);
+    announce(program, &measuring, &directory, &foresight);
     let course = points::perform(program, &mut measuring, &directory);
     let has_results = !points::remove_without_results(&measuring, &directory);
     if !has_results {
@@ -222,11 +218,15 @@ fn tell_what_stays(program: &str, measuring: &Measuring, directory: &Directory) 
 }
 
 /// Announces the sweep before it begins.
-fn announce(program: &str, measuring: &Measuring, directory: &Directory, held: &Held) {
+fn announce(program: &str, measuring: &Measuring, directory: &Directory, foresight: &Foresight) {
     points::announce(program, measuring, directory, "");
     let own: Vec<PathBuf> = files_of(directory).collect();
     let is_own = |path: &Path| std::path::absolute(path).is_ok_and(|path| own.contains(&path));
-    for (path, kind) in held.iter().filter(|(path, _)| !is_own(path)) {
+    for made in &foresight.made {
+        let what = format!("making the directory {}{}", made.display(), Mounts::place_of(made));
+        points::tell(program, measuring, &what);
+    }
+    for (path, kind) in foresight.held.iter().filter(|(path, _)| !is_own(path)) {
         let what =
             format!("{}: this {} is written to, and what is there is lost", path.display(), kind.name());
         points::tell(program, measuring, &what);
@@ -283,8 +283,8 @@ fn usual_place(sweep: &Sweep) -> PathBuf {
 }
 
 impl Sweep {
-    /// Parses the options and checks all points; also returns what their jobs will change. Nothing is written yet.
-    fn of(asked: &Asked) -> Result<(Sweep, Held), String> {
+    /// Parses the options and checks all points; also returns what is known of them. Nothing is written yet.
+    fn of(asked: &Asked) -> Result<(Sweep, Foresight), String> {
         let given = &asked.job_options[..];
         let has_jobs = given.iter().any(|(name, _)| name == "name");
         let (mut axes, jobs) = match &asked.operands[..] {
@@ -349,7 +349,7 @@ impl Sweep {
             name,
         });
         let sweep = Sweep { name, cases, axes: axes.collect(), one_at_a_time, runs };
-        Ok((sweep, foresight.held))
+        Ok((sweep, foresight))
     }
 }
 

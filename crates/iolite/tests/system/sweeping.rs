@@ -193,6 +193,12 @@ fn data_that_will_be_lost_is_named() {
     let device = or_skip!(Loop::new(dir.path(), 1 << 20));
     let run = ours().line(
         dir.path(),
+    // So are the directories that are made, once, with their file system.
+    let words = "--filename=no/such/f --size=64k --name=a";
+    let run = ours().line(dir.path(), &format!("sweep --bs=4k,8k --rw=write {words}")).ok();
+    let told = "making the directory no/such on /";
+    assert_eq!(run.stderr.matches(told).count(), 1, "{run}");
+    assert!(run.stderr.find(told).unwrap() < run.stderr.find("[1/2]").unwrap(), "{run}");
         &format!("sweep --bs=4k,8k --rw=randwrite --filename={} --size=64k --name=a", device.path),
     );
     let told = format!("{}: this block device is written to, and what is there is lost\n", device.path);

@@ -10,7 +10,7 @@ use iolite_plan::resolve::{Creation, FileSizes, NameAct, NameKind};
 use std::io;
 use std::path::Path;
 
-/// Creates the directories above the names, and the files and directories that must exist under them.
+/// Creates the files and directories that must exist under these names.
 pub(super) fn create(
     job: &str,
     rules: &Creation,
@@ -18,7 +18,6 @@ pub(super) fn create(
     note: &mut dyn FnMut(String),
     stop: &dyn Fn() -> bool,
 ) -> io::Result<()> {
-    super::make_directories(job, rules, files.names.iter(), note)?;
     // Opening a directory does not create it.
     let is_made_later = rules.on_open && files.name_use.of == NameKind::File;
     if is_made_later || files.name_use.act == NameAct::Make {
