@@ -23,13 +23,15 @@ use std::path::Path;
 pub struct Command {
     /// Its name.
     pub name: &'static str,
-    /// The words after its options; empty = none.
+    /// The words after its options, as its help shows them: in brackets if they are optional; empty = none.
     pub operand: &'static str,
     /// The words of which the first operand is one, if there is a choice.
     pub choices: &'static [&'static str],
     /// Its operands may be files (behind such a word, if there is a choice).
     pub files: bool,
     /// One line of help.
+    /// It takes options of jobs as well, each with one value or several.
+    pub takes_job_options: bool,
     pub help: &'static str,
     /// More about it, for the manual.
     pub details: &'static str,
@@ -55,6 +57,9 @@ pub struct CommandOption {
 }
 
 /// The option that all subcommands have.
+/// Options of jobs, as the help of a subcommand that takes them shows them.
+pub(crate) const JOB_OPTIONS: &str = "[--OPTION=VALUES]...";
+
 pub const HELP: &str = "help";
 
 const fn word(word: &'static str, value: &'static str, help: &'static str) -> CommandOption {
@@ -104,9 +109,6 @@ impl CommandOption {
     }
 }
 
-/// The subcommand that takes job options as well.
-const SWEEP: &str = "sweep";
-
 /// All subcommands.
 pub static ALL: &[Command] = &[
     Command {
@@ -115,6 +117,7 @@ pub static ALL: &[Command] = &[
         choices: &[],
         files: true,
         help: "Compares stored results: the differences, and how certain they are",
+        takes_job_options: false,
         details: "Each word is a side: a directory of results (its *.json), one result, or several with commas between \
                   them; base/*.json vs new/*.json works as well; and runs of the store: run:12,14-18, or label:NAME, \
                   which is all runs with that label. Results are reports in JSON (--output-format=json or json+), of \
@@ -151,10 +154,11 @@ pub static ALL: &[Command] = &[
     },
     Command {
         name: "completion",
-        operand: "shell",
+        operand: "bash|zsh|fish",
         choices: &["bash", "zsh", "fish"],
         files: false,
         help: "Prints the completion script for a shell",
+        takes_job_options: false,
         details: "For bash, put it into ~/.local/share/bash-completion/completions/iolite; for zsh, into a file \
                   _iolite in a directory of $fpath; for fish, into ~/.config/fish/completions/iolite.fish.",
         options: &[],
@@ -165,6 +169,7 @@ pub static ALL: &[Command] = &[
         choices: &[],
         files: true,
         help: "How much of a file occurs more than once, and how it compresses",
+        takes_job_options: false,
         details: "Answers as fio-dedupe does, exactly as long as its table has room: it keeps about 40 bytes for each \
                   distinct block, of at most seven million. Beyond that it continues with a half, a quarter, … of the \
                   blocks, chosen by their content, and says that the numbers are estimates; they are within about a \
@@ -194,6 +199,7 @@ pub static ALL: &[Command] = &[
         choices: &[],
         files: true,
         help: "Describes a device and its features, with jobs that try them",
+        takes_job_options: false,
         details: "Describes a block device, a character device that holds data (/dev/ng0n1, /dev/sg0), or the device \
                   below a file: model, firmware, serial number, capacity, LBA formats with metadata and protection \
                   information, zones and their limits, atomic writes, data placement and streams, limits of the queue, \
@@ -214,6 +220,7 @@ pub static ALL: &[Command] = &[
         choices: &["new", "show", "renew", "revoke"],
         files: true,
         help: "Keys by which machines of --client and --server authenticate each other",
+        takes_job_options: false,
         details: "new [DIR] makes a set of keys in a directory (default: $XDG_CONFIG_HOME/iolite, else \
                   ~/.config/iolite): coordinator.keys for the machine that calls --client; agents.keys, to be copied \
                   to every machine with a --server; and authority.keys, which stays there and makes the others. Both \
@@ -232,6 +239,7 @@ pub static ALL: &[Command] = &[
         choices: &[],
         files: true,
         help: "Latencies as comma-separated values, from json+ reports and histogram logs",
+        takes_job_options: false,
         details: "A report made with --output-format=json+ becomes a table of its bins: how many I/Os of each job and \
                   direction had each latency, and the share of all that had at most that. With --output there is a file for \
                   each job, with the columns of fio_jsonplus_clat2csv. Histogram logs (write_hist_log), compressed or \
@@ -256,6 +264,7 @@ pub static ALL: &[Command] = &[
         choices: &[],
         files: true,
         help: "Makes a page with text, figures and pictures of a stored result",
+        takes_job_options: false,
         details: "Reads a report in JSON (--output-format=json or json+), of iolite or of fio 3, and makes one \
                   self-contained HTML file of it. The distribution of latency needs the histograms of json+, and \
                   curves over time need reports of iolite. If a file has several reports (--status-interval), the last \
@@ -275,10 +284,11 @@ pub static ALL: &[Command] = &[
     },
     Command {
         name: "runs",
-        operand: "list|show|label|remove|export|import|limits|check",
+        operand: "[list|show|label|remove|export|import|limits|check]...",
         choices: &["list", "show", "label", "remove", "export", "import", "limits", "check"],
         files: true,
         help: "The store of runs that were kept with --save",
+        takes_job_options: false,
         details: "list (the default) has a line for each run; show shows one run as text, or as a page \
                   (--output=page.html). label RUN LABEL names a run; remove, export and import take runs out or in: \
                   results in JSON, of iolite or of fio 3. A RUN is its number, a list such as run:12,14-18, or \
@@ -314,11 +324,12 @@ pub static ALL: &[Command] = &[
         ],
     },
     Command {
-        name: SWEEP,
-        operand: "job.fio",
+        name: "sweep",
+        operand: "[job.fio]",
         choices: &[],
         files: true,
         help: "Runs a job with many values of some options, and shows where it saturates",
+        takes_job_options: true,
         details: "Any job option with several values makes an axis: --iodepth=1..256x2 (doubled each time), --numjobs=1..8+1 \
                   (one more each time), --bs=4k,64k (a list; a comma within a value is \\,). All combinations are run, \
                   each as a separate run; the values override those of each job. The jobs are those of a job file, or of \
@@ -359,6 +370,7 @@ pub static ALL: &[Command] = &[
         choices: &[],
         files: true,
         help: "Describes a trace: mix, sizes, order, hot ranges, pace, depth",
+        takes_job_options: false,
         details: "Reads a text log (write_iolog) or a binary trace of blktrace, in memory that does not grow with it. \
                   A damaged trace is an error that names the line or record. - is standard input. An I/O is sequential \
                   if it begins where the one before in the same file and direction ended; the depth is that of the \
@@ -376,6 +388,7 @@ pub static ALL: &[Command] = &[
         choices: &[],
         files: true,
         help: "Shows the writes of an interrupted job, and those that a check demands",
+        takes_job_options: false,
         details: "Reads the state file that a job with verify_state_save leaves when it is interrupted or killed: how \
                   many writes were issued and acknowledged, which were in flight, and for each file how many of them a \
                   later run with verify_state_load demands, under either verify_policy. A damaged file is an error.",
@@ -388,10 +401,11 @@ pub static ALL: &[Command] = &[
     },
     Command {
         name: "web",
-        operand: "directory",
+        operand: "[directory]",
         choices: &[],
         files: true,
         help: "Stored results in a browser: a list, the page of each, comparisons",
+        takes_job_options: false,
         details: "Serves the runs of the store (--save keeps them), or the results in JSON in a directory (its \
                   *.json), of iolite or of fio 3, until it is ended. The address is printed on standard error, with a \
                   secret in it. With --allow-run, the holder of another address, which is printed as well, can write \
@@ -421,6 +435,7 @@ pub static ALL: &[Command] = &[
         choices: &[],
         files: false,
         help: "Shows which share of the accesses a random_distribution gives to which blocks",
+        takes_job_options: false,
         details: "Draws as many accesses as there are blocks, counts them, and shows the blocks that were hit in \
                   rows from the most to the least popular, as fio-genzipf does. Needs 4 bytes of memory per block.",
         options: &[
@@ -642,7 +657,7 @@ impl Command {
         words: &mut impl Iterator<Item = &'a OsString>,
     ) -> Result<Option<(String, String)>, String> {
         let (name, value) = split(text);
-        if self.name != SWEEP || name.is_empty() || self.option(name).is_some() {
+        if !self.takes_job_options || name.is_empty() || self.option(name).is_some() {
             return Ok(None);
         }
         let found = registry::find_job(name)
@@ -716,12 +731,17 @@ impl Command {
 
     /// Its help page.
     pub fn usage(&self) -> String {
+        let _ = match self.operand {
+            "" => Ok(()),
+            optional if optional.starts_with('[') => write!(text, " {optional}"),
+            needed => write!(text, " <{needed}>"),
+        };
         let mut text = format!("{}.\n\nUsage: iolite {}", self.help, self.name);
         if !self.options.is_empty() {
             text.push_str(" [options]");
         }
-        if !self.operand.is_empty() {
-            let _ = write!(text, " <{}>", self.operand_words());
+        if self.takes_job_options {
+            let _ = write!(text, " {JOB_OPTIONS}");
         }
         text.push('\n');
         if !self.options.is_empty() {
@@ -735,11 +755,6 @@ impl Command {
         }
         let _ = writeln!(text, "\n{}", crate::wrap::wrapped(self.details, 100));
         text
-    }
-
-    /// The name of the operand, or the words to choose from.
-    pub fn operand_words(&self) -> String {
-        if self.choices.is_empty() { self.operand.to_owned() } else { self.choices.join("|") }
     }
 }
 
@@ -888,11 +903,26 @@ mod tests {
         let asked =
             command("sweep").read(&words("--time_based --runtime 5 --bs=4k,8k --one-at-a-time j")).unwrap();
         let of = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    #[test]
+    fn optional_words_are_in_brackets() {
+        let usage = |name: &str| command(name).usage().lines().nth(2).map(str::to_owned);
+        for expected in [
+            "sweep [options] [--OPTION=VALUES]... [job.fio]",
+            "web [options] [directory]",
+            "trace [options] <file>",
+            "completion <bash|zsh|fish>",
+        ] {
+            let name = expected.split(' ').next().unwrap_or_default();
+            assert_eq!(usage(name), Some(format!("Usage: iolite {expected}")));
+        }
+    }
+
         assert_eq!(asked.job_options, [of("time_based", "1"), of("runtime", "5"), of("bs", "4k,8k")]);
         assert!(asked.has("one-at-a-time"));
         assert!(
             command("sweep").read(&words("j --iodepth")).unwrap_err().contains("--iodepth needs a value")
         );
+            assert_eq!(page.contains("--OPTION=VALUES"), command.takes_job_options, "{page}");
     }
 
     #[test]

@@ -48,16 +48,24 @@ struct Word {
 /// The job options whose values are file names.
 const FILES: &[&str] = &["filename", "directory", "opendir"];
 
-/// All options with dashes, except engines' own: those of the run, then those of jobs.
-fn words() -> Vec<Word> {
-    let run = run_options::ALL.iter().filter(|option| option.land.is_some()).map(|option| Word {
+/// The options of the run.
+fn run_words() -> impl Iterator<Item = Word> {
+    run_options::ALL.iter().filter(|option| option.land.is_some()).map(|option| Word {
         names: vec![option.name],
         help: option.help.join(" "),
         alone: matches!(option.argument, Argument::None | Argument::Optional(_)),
         value: run_value(option),
-    });
-    let jobs = registry::job_options().filter(|definition| definition.land.is_some()).map(job_word);
-    run.chain(jobs).collect()
+    })
+}
+
+/// The options of jobs, except engines' own.
+fn job_words() -> impl Iterator<Item = Word> {
+    registry::job_options().filter(|definition| definition.land.is_some()).map(job_word)
+}
+
+/// All options with dashes, except engines' own: those of the run, then those of jobs.
+fn words() -> Vec<Word> {
+    run_words().chain(job_words()).collect()
 }
 
 /// The engines that can be used, with their own options.

@@ -41,7 +41,7 @@ pub(crate) fn usage(program: Name) -> String {
     );
     for command in commands::ALL {
         // Writing to a String does not fail.
-        let left = beside(format!("  {} {}", command.name, command.operand_words()));
+        let left = beside(format!("  {} {}", command.name, command.operand));
         let _ = writeln!(text, "{left:<INDENT$}{}", command.help);
     }
     if !not_yet.is_empty() {
@@ -88,7 +88,7 @@ mod tests {
         let longest = text.lines().max_by_key(|line| line.chars().count()).unwrap();
         assert!(longest.chars().count() <= 110, "{longest}");
         assert!(text.ends_with('\n'));
-        assert!(text.contains("|limits|check\n          "), "a long name has a line of its own");
+        assert!(text.contains("|limits|check]...\n          "), "a long name has a line of its own");
     }
 
     #[test]

@@ -238,6 +238,12 @@ fn bash_completes() {
     assert_eq!(offered("iolite keys new mi"), ["mine.fio"]);
     assert_eq!(offered("iolite sweep --preset=st"), ["streaming", "storage"]);
     assert_eq!(offered("iolite sweep --preset st"), ["streaming", "storage"]);
+    assert_eq!(offered("iolite sweep --ioengine=psync,io_u"), ["psync,io_uring", "psync,io_uring_cmd"]);
+    assert_eq!(offered("iolite sweep mine.fio --io_si"), ["--io_size="]);
+    assert_eq!(offered("iolite sweep --one"), ["--one-at-a-time"]);
+    assert_eq!(offered("iolite sweep --rw randw"), ["randwrite"]);
+    assert_eq!(offered("iolite sweep mi"), ["mine.fio"]);
+    assert!(offered("iolite sweep --showc").is_empty());
     assert_eq!(offered("iolite dedupe --co"), ["--collisions", "--compress"]);
     assert!(offered("iolite dedupe -").contains(&"-B".to_owned()));
     assert_eq!(offered("iolite keys -"), ["--days", "--help"]);
@@ -278,6 +284,8 @@ fn fish_completes() {
     assert_eq!(offered("iolite completion z").unwrap().trim(), "zsh");
     assert_eq!(offered("iolite keys rev").unwrap().trim(), "revoke");
     assert_eq!(offered("iolite sweep --preset=sto").unwrap().trim(), "--preset=storage");
+    assert!(offered("iolite sweep --ioengine=io_u").unwrap().starts_with("--ioengine=io_uring"));
+    assert_eq!(offered("iolite sweep --showc").unwrap(), "");
     let choices = offered("iolite zipf -t ").unwrap();
     let choices: Vec<&str> = choices.lines().filter_map(|line| line.split('\t').next()).collect();
     assert_eq!(choices, ["normal", "pareto", "zipf"]);
@@ -323,6 +331,12 @@ fn zsh_completes() {
     assert_eq!(offered("iolite keys ''").unwrap(), "new\nshow\nrenew\nrevoke\n");
     assert_eq!(offered("iolite keys new ''").unwrap(), "FILES\n");
     assert!(offered("iolite sweep --preset=").unwrap().starts_with("oltp\nlog\n"));
+    assert!(offered("iolite sweep --ioengine=").unwrap().lines().any(|line| line == "io_uring"));
+    let options = offered("iolite sweep --").unwrap();
+    for (option, is_offered) in [("--io_size:", true), ("--one-at-a-time:", true), ("--showcmd:", false)] {
+        assert_eq!(options.lines().any(|line| line.starts_with(option)), is_offered, "{option}");
+    }
+    assert_eq!(offered("iolite sweep ''").unwrap(), "FILES\n");
     assert_eq!(offered("iolite zipf -t ''").unwrap(), "zipf\npareto\nnormal\n");
     assert!(offered("iolite dedupe -").unwrap().lines().any(|line| line == "--help:Help"));
     assert!(offered("iolite --rw ''").unwrap().lines().any(|line| line == "randwrite"));

@@ -1,6 +1,6 @@
 //! Completion in bash: one function, registered by `complete`.
 
-use super::{Value, Word, alone, engine_words, profile_words, subcommands, words};
+use super::{Value, Word, alone, engine_words, job_words, profile_words, run_words, subcommands, words};
 use crate::commands;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -69,6 +69,9 @@ _iolite() {
     local second=${words[1]-}
     local before=${words[*]: -1}
     [[ -n $current ]] && before=${words[*]: -2:1}
+    # Subcommands that take options of jobs have others instead of those of runs.
+    local jobs="@JOBS@"
+    local options="@RUNS@ $jobs"
     COMPREPLY=()
     case $second in
 @SUBCOMMANDS@
@@ -92,7 +95,7 @@ _iolite() {
         done
         local more
         more="$(_iolite_engine "$engine") $(_iolite_profile "$profile")"
-        mapfile -t COMPREPLY < <(compgen -W "@OPTIONS@ $more" -- "--${current##*-}")
+        mapfile -t COMPREPLY < <(compgen -W "$options $more" -- "--${current##*-}")
         [[ $current == --* || $current == - ]] || mapfile -t COMPREPLY < <(compgen -W "${COMPREPLY[*]#-}" -- "$current")
         [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
         return
@@ -139,7 +142,8 @@ pub(super) fn script() -> String {
         .replace("@PROFILES@", profiles.trim_end())
         .replace("@ALONE@", &bare.join(" | "))
         .replace("@SUBCOMMANDS@", subcommand_cases().trim_end())
-        .replace("@OPTIONS@", &options(&all))
+        .replace("@RUNS@", &options(&run_words().collect::<Vec<_>>()))
+        .replace("@JOBS@", &options(&job_words().collect::<Vec<_>>()))
         .replace("@COMMANDS@", &subcommands().join(" "))
 }
 
@@ -181,13 +185,21 @@ fn subcommand_cases() -> String {
             ),
         };
         let choices: String = command.options.iter().filter_map(value_choices).collect();
+        let letters = letters.join(" ");
+        // Options of jobs are completed below.
+        let rest = if command.takes_job_options {
+            format!("options='{letters} --help '$jobs")
+        } else {
+            format!(
+                "if [[ $current == -* ]]; then\n                \
+                 mapfile -t COMPREPLY < <(compgen -W '{letters} --help' -- \"$current\")\n            \
+                 else\n                {operand}\n            fi\n            return"
+            )
+        };
         let case = format!(
             "{})\n        if [[ $current != \"$second\" || $line == *[[:space:]]{0}[[:space:]]* ]]; then\n            \
-             {choices}if [[ $current == -* ]]; then\n                \
-             mapfile -t COMPREPLY < <(compgen -W '{} --help' -- \"$current\")\n            \
-             else\n                {operand}\n            fi\n            return\n        fi\n        ;;",
+             {choices}{rest}\n        fi\n        ;;",
             command.name,
-            letters.join(" "),
         );
         line(&mut text, &case);
     }

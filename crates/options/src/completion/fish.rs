@@ -1,6 +1,6 @@
 //! Completion in fish: one `complete` per option.
 
-use super::{Value, Word, engine_words, profile_words, words};
+use super::{Value, Word, engine_words, job_words, profile_words, run_words};
 use crate::commands;
 use std::fmt::Write;
 
@@ -17,8 +17,11 @@ end
 
 pub(super) fn script() -> String {
     let mut text = FRAME.to_owned();
-    let names: Vec<&str> = commands::ALL.iter().map(|command| command.name).collect();
-    let none = format!("not __fish_seen_subcommand_from {}", names.join(" "));
+    let not_after = |takes_no_jobs: bool| {
+        let chosen = commands::ALL.iter().filter(|command| !(takes_no_jobs && command.takes_job_options));
+        let names: Vec<&str> = chosen.map(|command| command.name).collect();
+        format!("not __fish_seen_subcommand_from {}", names.join(" "))
+    };
     for command in commands::ALL {
         line(&mut text, &format!("-n __fish_is_first_token -a {} -d {}", command.name, quoted(command.help)));
         let seen = quoted(&format!("__fish_seen_subcommand_from {}", command.name));
@@ -43,8 +46,10 @@ pub(super) fn script() -> String {
             line(&mut text, &format!("-n {first} -f -a {}", quoted(&command.choices.join(" "))));
         }
     }
-    for word in words() {
-        option(&mut text, &word, &none);
+    for (words, condition) in
+        [(run_words().collect::<Vec<_>>(), not_after(false)), (job_words().collect(), not_after(true))]
+    {
+        words.iter().for_each(|word| option(&mut text, word, &condition));
     }
     for (owner, owners) in [("ioengine", engine_words()), ("profile", profile_words())] {
         for (name, words) in owners {

@@ -1,6 +1,6 @@
 //! Completion in zsh: one function, for `$fpath` or for sourcing.
 
-use super::{Value, Word, alone, engine_words, profile_words, words};
+use super::{Value, Word, alone, engine_words, job_words, profile_words, run_words, words};
 use crate::commands;
 use std::collections::{BTreeSet, HashSet};
 
@@ -39,16 +39,28 @@ _iolite() {
     if [[ $current == -*=* ]]; then
         name=${${${current%%=*}#-}#-}
         compset -P '*='
+        # A subcommand that takes options of jobs takes several values of them.
+        (( $#letters )) && compset -P '*,'
         _iolite_value $name
         return
     fi
     if [[ $current == -* ]]; then
         valued=(
-@VALUED@
+@JOBS_VALUED@
         )
         alone=(
-@ALONE@
+@JOBS_ALONE@
         )
+        if (( $#letters )); then
+            alone+=($letters)
+        else
+            valued+=(
+@RUNS_VALUED@
+            )
+            alone+=(
+@RUNS_ALONE@
+            )
+        fi
         for word in $words; do
             case $word in
                 (-ioengine=*|--ioengine=*) engine=${word#*=} ;;
@@ -93,8 +105,8 @@ pub(super) fn script() -> String {
     let mut known = HashSet::new();
     values.retain(|case| known.insert(case.clone()));
     let bare: BTreeSet<&str> = alone(all.iter().chain(owned())).collect();
-    let described = |alone: bool| {
-        let chosen = all.iter().filter(|word| word.alone == alone);
+    let described = |words: Vec<Word>, alone: bool| {
+        let chosen = words.iter().filter(|word| word.alone == alone);
         chosen.map(|word| format!("            {}", entry(word))).collect::<Vec<_>>().join("\n")
     };
     let commands: Vec<String> = commands::ALL
@@ -107,8 +119,10 @@ pub(super) fn script() -> String {
         .replace("@VALUES@", &values.join("\n"))
         .replace("@BARE@", &bare.into_iter().collect::<Vec<_>>().join("|"))
         .replace("@SUBCOMMANDS@", &subcommands())
-        .replace("@VALUED@", &described(false))
-        .replace("@ALONE@", &described(true))
+        .replace("@JOBS_VALUED@", &described(job_words().collect(), false))
+        .replace("@JOBS_ALONE@", &described(job_words().collect(), true))
+        .replace("@RUNS_VALUED@", &described(run_words().collect(), false))
+        .replace("@RUNS_ALONE@", &described(run_words().collect(), true))
         .replace("@ENGINES@", &cases(&engines))
         .replace("@PROFILES@", &cases(&profiles))
         .replace("@COMMANDS@", &commands.join("\n"))
@@ -157,10 +171,18 @@ fn subcommands() -> String {
             }
         };
         let choices: String = command.options.iter().filter_map(value_choices).collect();
+        let rest = if command.takes_job_options {
+            // Options of jobs are completed below.
+            String::new()
+        } else {
+            format!(
+                "\n                if [[ $current == -* ]]; then _describe -o 'option' letters; else {operand}; fi\n                \
+                 return"
+            )
+        };
         format!(
-            "        ({})\n            if (( CURRENT > 2 )); then\n                {choices}letters=({} '--help:Help')\n                \
-             if [[ $current == -* ]]; then _describe -o 'option' letters; else {operand}; fi\n                \
-             return\n            fi\n            ;;",
+            "        ({})\n            if (( CURRENT > 2 )); then\n                {choices}letters=({} '--help:Help'){rest}\n            \
+             fi\n            ;;",
             command.name,
             letters.join(" ")
         )

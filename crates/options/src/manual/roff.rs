@@ -65,14 +65,19 @@ pub fn roff() -> String {
     page.line(".B iolite\n[\\fIoptions\\fR] [\\fIjob options\\fR] [\\fIjob files\\fR]\n.br");
     for command in commands::ALL {
         let options = if command.options.is_empty() { "" } else { " [\\fIoptions\\fR]" };
-        let operand = match command.operand_words() {
-            words if words.is_empty() => String::new(),
-            words => format!(" \\fI{}\\fR", escaped(&words)),
+        let of_jobs = if command.takes_job_options {
+            format!(" \\fI{}\\fR", escaped(commands::JOB_OPTIONS))
+        } else {
+            String::new()
+        };
+        let operand = match command.operand {
+            "" => String::new(),
+            words => format!(" \\fI{}\\fR", escaped(words)),
         };
         page.line(&format!(
             ".B iolite {}\n{}\n.br",
             command.name,
-            format!("{options}{operand}").trim_start()
+            format!("{options}{of_jobs}{operand}").trim_start()
         ));
     }
     // The last line of the synopsis has no line break after it.
@@ -132,7 +137,7 @@ fn subcommands(page: &mut Page) {
          name, it is run instead.",
     );
     for command in commands::ALL {
-        page.subsection(format!("iolite {} {}", command.name, command.operand_words()).trim_end());
+        page.subsection(format!("iolite {} {}", command.name, command.operand).trim_end());
         page.text(&format!("{}. {}", command.help, command.details));
         for option in command.options {
             let value = if option.value.is_empty() {
