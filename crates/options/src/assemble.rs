@@ -9,6 +9,7 @@ use crate::command_line::owner_names;
 use crate::engines::E4defragOptions;
 use crate::needs::Loners;
 use crate::section::{Section, Setting, could_be_a_typing_mistake, shortened};
+use crate::spelling::did_you_mean;
 use crate::{Diagnostic, JobOptions, Name, engines, registry};
 use std::path::Path;
 
@@ -213,10 +214,7 @@ fn unknown(setting: &Setting, engine: &str, suggest: bool) -> Diagnostic {
             None if suggest && could_be_a_typing_mistake(bare) => registry::suggest(bare, engine),
             None => None,
         };
-        match meant {
-            Some(meant) => format!("unknown option \"{shown}\"; did you mean \"{meant}\"?"),
-            None => format!("unknown option \"{shown}\""),
-        }
+        format!("unknown option \"{shown}\"{}", did_you_mean(meant))
     };
     Diagnostic { origin: Some(setting.key_origin.clone()), message }
 }

@@ -451,10 +451,8 @@ impl Scanner<'_> {
         let owners = registry::find_any_engine(name);
         let option = shortened(self.without_secret(split(text).0));
         let message = if owners.is_empty() {
-            match self.nearest(name) {
-                Some(meant) => format!("unknown option \"{option}\"; did you mean \"--{meant}\"?"),
-                None => format!("unknown option \"{option}\""),
-            }
+            let meant = self.nearest(name).map(|meant| format!("--{meant}"));
+            format!("unknown option \"{option}\"{}", spelling::did_you_mean(meant))
         } else {
             format!(
                 "option \"{option}\" belongs to {}, which has to be chosen before it; here the engine is {}",

@@ -12,7 +12,8 @@
 //! the table [`ALL`].
 
 use crate::definition::Definition;
-use crate::{registry, run_options, spelling};
+use crate::spelling::{closest, did_you_mean};
+use crate::{registry, run_options};
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::io::Read;
@@ -29,9 +30,9 @@ pub struct Command {
     pub choices: &'static [&'static str],
     /// Its operands may be files (behind such a word, if there is a choice).
     pub files: bool,
-    /// One line of help.
     /// It takes options of jobs as well, each with one value or several.
     pub takes_job_options: bool,
+    /// One line of help.
     pub help: &'static str,
     /// More about it, for the manual.
     pub details: &'static str,
@@ -56,10 +57,10 @@ pub struct CommandOption {
     checks_values: bool,
 }
 
-/// The option that all subcommands have.
 /// Options of jobs, as the help of a subcommand that takes them shows them.
 pub(crate) const JOB_OPTIONS: &str = "[--OPTION=VALUES]...";
 
+/// The option that all subcommands have.
 pub const HELP: &str = "help";
 
 const fn word(word: &'static str, value: &'static str, help: &'static str) -> CommandOption {
@@ -98,7 +99,7 @@ impl CommandOption {
         if self.checks_values || self.choices.is_empty() || self.choices.contains(&value.as_str()) {
             return Ok((self.word, value));
         }
-        let meant = did_you_mean(&value, self.choices);
+        let meant = did_you_mean(closest(&value, self.choices.iter().copied()));
         Err(format!("{given}: not one of {}{meant}", self.choices.join(", ")))
     }
 
@@ -116,8 +117,8 @@ pub static ALL: &[Command] = &[
         operand: "base new...",
         choices: &[],
         files: true,
-        help: "Compares stored results: the differences, and how certain they are",
         takes_job_options: false,
+        help: "Compares stored results: the differences, and how certain they are",
         details: "Each word is a side: a directory of results (its *.json), one result, or several with commas between \
                   them; base/*.json vs new/*.json works as well; and runs of the store: run:12,14-18, or label:NAME, \
                   which is all runs with that label. Results are reports in JSON (--output-format=json or json+), of \
@@ -157,8 +158,8 @@ pub static ALL: &[Command] = &[
         operand: "bash|zsh|fish",
         choices: &["bash", "zsh", "fish"],
         files: false,
-        help: "Prints the completion script for a shell",
         takes_job_options: false,
+        help: "Prints the completion script for a shell",
         details: "For bash, put it into ~/.local/share/bash-completion/completions/iolite; for zsh, into a file \
                   _iolite in a directory of $fpath; for fish, into ~/.config/fish/completions/iolite.fish.",
         options: &[],
@@ -168,8 +169,8 @@ pub static ALL: &[Command] = &[
         operand: "file",
         choices: &[],
         files: true,
-        help: "How much of a file occurs more than once, and how it compresses",
         takes_job_options: false,
+        help: "How much of a file occurs more than once, and how it compresses",
         details: "Answers as fio-dedupe does, exactly as long as its table has room: it keeps about 40 bytes for each \
                   distinct block, of at most seven million. Beyond that it continues with a half, a quarter, … of the \
                   blocks, chosen by their content, and says that the numbers are estimates; they are within about a \
@@ -198,8 +199,8 @@ pub static ALL: &[Command] = &[
         operand: "device",
         choices: &[],
         files: true,
-        help: "Describes a device and its features, with jobs that try them",
         takes_job_options: false,
+        help: "Describes a device and its features, with jobs that try them",
         details: "Describes a block device, a character device that holds data (/dev/ng0n1, /dev/sg0), or the device \
                   below a file: model, firmware, serial number, capacity, LBA formats with metadata and protection \
                   information, zones and their limits, atomic writes, data placement and streams, limits of the queue, \
@@ -219,8 +220,8 @@ pub static ALL: &[Command] = &[
         operand: "new|show|renew|revoke...",
         choices: &["new", "show", "renew", "revoke"],
         files: true,
-        help: "Keys by which machines of --client and --server authenticate each other",
         takes_job_options: false,
+        help: "Keys by which machines of --client and --server authenticate each other",
         details: "new [DIR] makes a set of keys in a directory (default: $XDG_CONFIG_HOME/iolite, else \
                   ~/.config/iolite): coordinator.keys for the machine that calls --client; agents.keys, to be copied \
                   to every machine with a --server; and authority.keys, which stays there and makes the others. Both \
@@ -238,8 +239,8 @@ pub static ALL: &[Command] = &[
         operand: "file",
         choices: &[],
         files: true,
-        help: "Latencies as comma-separated values, from json+ reports and histogram logs",
         takes_job_options: false,
+        help: "Latencies as comma-separated values, from json+ reports and histogram logs",
         details: "A report made with --output-format=json+ becomes a table of its bins: how many I/Os of each job and \
                   direction had each latency, and the share of all that had at most that. With --output there is a file for \
                   each job, with the columns of fio_jsonplus_clat2csv. Histogram logs (write_hist_log), compressed or \
@@ -263,8 +264,8 @@ pub static ALL: &[Command] = &[
         operand: "result.json",
         choices: &[],
         files: true,
-        help: "Makes a page with text, figures and pictures of a stored result",
         takes_job_options: false,
+        help: "Makes a page with text, figures and pictures of a stored result",
         details: "Reads a report in JSON (--output-format=json or json+), of iolite or of fio 3, and makes one \
                   self-contained HTML file of it. The distribution of latency needs the histograms of json+, and \
                   curves over time need reports of iolite. If a file has several reports (--status-interval), the last \
@@ -287,8 +288,8 @@ pub static ALL: &[Command] = &[
         operand: "[list|show|label|remove|export|import|limits|check]...",
         choices: &["list", "show", "label", "remove", "export", "import", "limits", "check"],
         files: true,
-        help: "The store of runs that were kept with --save",
         takes_job_options: false,
+        help: "The store of runs that were kept with --save",
         details: "list (the default) has a line for each run; show shows one run as text, or as a page \
                   (--output=page.html). label RUN LABEL names a run; remove, export and import take runs out or in: \
                   results in JSON, of iolite or of fio 3. A RUN is its number, a list such as run:12,14-18, or \
@@ -328,8 +329,8 @@ pub static ALL: &[Command] = &[
         operand: "[job.fio]",
         choices: &[],
         files: true,
-        help: "Runs a job with many values of some options, and shows where it saturates",
         takes_job_options: true,
+        help: "Runs a job with many values of some options, and shows where it saturates",
         details: "Any job option with several values makes an axis: --iodepth=1..256x2 (doubled each time), --numjobs=1..8+1 \
                   (one more each time), --bs=4k,64k (a list; a comma within a value is \\,). All combinations are run, \
                   each as a separate run; the values override those of each job. The jobs are those of a job file, or of \
@@ -369,8 +370,8 @@ pub static ALL: &[Command] = &[
         operand: "file",
         choices: &[],
         files: true,
-        help: "Describes a trace: mix, sizes, order, hot ranges, pace, depth",
         takes_job_options: false,
+        help: "Describes a trace: mix, sizes, order, hot ranges, pace, depth",
         details: "Reads a text log (write_iolog) or a binary trace of blktrace, in memory that does not grow with it. \
                   A damaged trace is an error that names the line or record. - is standard input. An I/O is sequential \
                   if it begins where the one before in the same file and direction ended; the depth is that of the \
@@ -387,8 +388,8 @@ pub static ALL: &[Command] = &[
         operand: "file",
         choices: &[],
         files: true,
-        help: "Shows the writes of an interrupted job, and those that a check demands",
         takes_job_options: false,
+        help: "Shows the writes of an interrupted job, and those that a check demands",
         details: "Reads the state file that a job with verify_state_save leaves when it is interrupted or killed: how \
                   many writes were issued and acknowledged, which were in flight, and for each file how many of them a \
                   later run with verify_state_load demands, under either verify_policy. A damaged file is an error.",
@@ -404,8 +405,8 @@ pub static ALL: &[Command] = &[
         operand: "[directory]",
         choices: &[],
         files: true,
-        help: "Stored results in a browser: a list, the page of each, comparisons",
         takes_job_options: false,
+        help: "Stored results in a browser: a list, the page of each, comparisons",
         details: "Serves the runs of the store (--save keeps them), or the results in JSON in a directory (its \
                   *.json), of iolite or of fio 3, until it is ended. The address is printed on standard error, with a \
                   secret in it. With --allow-run, the holder of another address, which is printed as well, can write \
@@ -434,8 +435,8 @@ pub static ALL: &[Command] = &[
         operand: "",
         choices: &[],
         files: false,
-        help: "Shows which share of the accesses a random_distribution gives to which blocks",
         takes_job_options: false,
+        help: "Shows which share of the accesses a random_distribution gives to which blocks",
         details: "Draws as many accesses as there are blocks, counts them, and shows the blocks that were hit in \
                   rows from the most to the least popular, as fio-genzipf does. Needs 4 bytes of memory per block.",
         options: &[
@@ -523,13 +524,7 @@ fn split(text: &str) -> (&str, Option<&str>) {
     text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)))
 }
 
-/// A hint at the word that was probably meant, `; did you mean show?`; empty if there is none.
-pub fn did_you_mean(word: &str, known: &[&str]) -> String {
-    let meant = spelling::closest(word, known.iter().copied());
-    meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"))
-}
-
-/// A hint at the meaning of a word that is neither a subcommand nor a job file: `; did you mean iolite sweep?`, or an
+/// A hint at the meaning of a word that is neither a subcommand nor a job file: `; did you mean "iolite sweep"?`, or an
 /// option. Empty if there is none.
 pub fn hint_at(word: &str) -> String {
     /// The word of the documentation for a machine with `--server`.
@@ -538,11 +533,9 @@ pub fn hint_at(word: &str) -> String {
         AGENT => Some("server"),
         _ => run_options::ALL.iter().map(|option| option.name).find(|name| *name == word),
     };
-    match (option, spelling::closest(word, ALL.iter().map(|command| command.name))) {
-        (Some(option), _) => format!("; did you mean iolite --{option}?"),
-        (None, Some(command)) => format!("; did you mean iolite {command}?"),
-        (None, None) => String::new(),
-    }
+    let meant = option.map(|option| format!("iolite --{option}"));
+    let command = || closest(word, ALL.iter().map(|command| command.name));
+    did_you_mean(meant.or_else(|| command().map(|command| format!("iolite {command}"))))
 }
 
 /// How much of a file is read to find its first section.
@@ -642,9 +635,9 @@ impl Command {
                         format!(" {word}")
                     }
                 });
-                format!("; did you mean iolite {}{}?", other.name, operands.collect::<String>())
+                did_you_mean(Some(format!("iolite {}{}", other.name, operands.collect::<String>())))
             }
-            None => did_you_mean(&first, self.choices),
+            None => did_you_mean(closest(&first, self.choices.iter().copied())),
         };
         Err(format!("{first} is not one of {}{meant}", self.choices.join(", ")))
     }
@@ -691,8 +684,8 @@ impl Command {
     fn known(&self, name: &str) -> Result<&'static CommandOption, String> {
         self.option(name).ok_or_else(|| {
             let names = self.all_options().map(|option| option.word);
-            let meant = spelling::closest(name, names).filter(|_| !name.is_empty());
-            let meant = meant.map_or_else(String::new, |meant| format!("; did you mean --{meant}?"));
+            let meant = closest(name, names).filter(|_| !name.is_empty());
+            let meant = did_you_mean(meant.map(|meant| format!("--{meant}")));
             format!("unknown option --{name}{meant}; iolite {} --help lists them", self.name)
         })
     }
@@ -731,11 +724,6 @@ impl Command {
 
     /// Its help page.
     pub fn usage(&self) -> String {
-        let _ = match self.operand {
-            "" => Ok(()),
-            optional if optional.starts_with('[') => write!(text, " {optional}"),
-            needed => write!(text, " <{needed}>"),
-        };
         let mut text = format!("{}.\n\nUsage: iolite {}", self.help, self.name);
         if !self.options.is_empty() {
             text.push_str(" [options]");
@@ -743,6 +731,11 @@ impl Command {
         if self.takes_job_options {
             let _ = write!(text, " {JOB_OPTIONS}");
         }
+        let _ = match self.operand {
+            "" => Ok(()),
+            optional if optional.starts_with('[') => write!(text, " {optional}"),
+            needed => write!(text, " <{needed}>"),
+        };
         text.push('\n');
         if !self.options.is_empty() {
             text.push_str("\nOptions:\n");
@@ -807,9 +800,9 @@ mod tests {
         assert_eq!((asked.value("json"), asked.value("policy")), (Some(""), Some("completed")));
         assert_eq!(asked.operands, words("f"));
         for (line, why) in [
-            ("--jsn", "unknown option --jsn; did you mean --json?"),
+            ("--jsn", "unknown option --jsn; did you mean \"--json\"?"),
             ("--policy --json", "--policy needs a value"),
-            ("--policy=fsyncd", "--policy=fsyncd: not one of completed, fsynced; did you mean fsynced?"),
+            ("--policy=fsyncd", "--policy=fsyncd: not one of completed, fsynced; did you mean \"fsynced\"?"),
             ("--json=1", "takes no value"),
             ("--policy", "needs a value: completed|fsynced"),
             ("--=x", "unknown option --"),
@@ -874,23 +867,23 @@ mod tests {
             (
                 "runs",
                 "compare 1 2",
-                "compare is not one of list, show, label, remove, export, import, limits, check; did you mean iolite compare run:1 run:2?",
+                "compare is not one of list, show, label, remove, export, import, limits, check; did you mean \"iolite compare run:1 run:2\"?",
             ),
-            ("runs", "report 12", "did you mean iolite report run:12?"),
-            ("runs", "shwo 1", "did you mean show?"),
-            ("keys", "revok agents", "did you mean revoke?"),
-            ("completion", "bsh", "did you mean bash?"),
-            ("sweep", "j --presett=oltp", "unknown option --presett; did you mean --preset?"),
+            ("runs", "report 12", "did you mean \"iolite report run:12\"?"),
+            ("runs", "shwo 1", "did you mean \"show\"?"),
+            ("keys", "revok agents", "did you mean \"revoke\"?"),
+            ("completion", "bsh", "did you mean \"bash\"?"),
+            ("sweep", "j --presett=oltp", "unknown option --presett; did you mean \"--preset\"?"),
         ] {
             let error = error(name, line);
             assert!(error.contains(why), "{name} {line}: {error}");
         }
         for (word, meant) in [
-            ("swep", "; did you mean iolite sweep?"),
-            ("log2cvs", "; did you mean iolite log2csv?"),
-            ("agent", "; did you mean iolite --server?"),
-            ("server", "; did you mean iolite --server?"),
-            ("help", "; did you mean iolite --help?"),
+            ("swep", "; did you mean \"iolite sweep\"?"),
+            ("log2cvs", "; did you mean \"iolite log2csv\"?"),
+            ("agent", "; did you mean \"iolite --server\"?"),
+            ("server", "; did you mean \"iolite --server\"?"),
+            ("help", "; did you mean \"iolite --help\"?"),
             ("job.fio", ""),
             ("randread", ""),
         ] {
@@ -903,6 +896,13 @@ mod tests {
         let asked =
             command("sweep").read(&words("--time_based --runtime 5 --bs=4k,8k --one-at-a-time j")).unwrap();
         let of = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(asked.job_options, [of("time_based", "1"), of("runtime", "5"), of("bs", "4k,8k")]);
+        assert!(asked.has("one-at-a-time"));
+        assert!(
+            command("sweep").read(&words("j --iodepth")).unwrap_err().contains("--iodepth needs a value")
+        );
+    }
+
     #[test]
     fn optional_words_are_in_brackets() {
         let usage = |name: &str| command(name).usage().lines().nth(2).map(str::to_owned);
@@ -917,19 +917,12 @@ mod tests {
         }
     }
 
-        assert_eq!(asked.job_options, [of("time_based", "1"), of("runtime", "5"), of("bs", "4k,8k")]);
-        assert!(asked.has("one-at-a-time"));
-        assert!(
-            command("sweep").read(&words("j --iodepth")).unwrap_err().contains("--iodepth needs a value")
-        );
-            assert_eq!(page.contains("--OPTION=VALUES"), command.takes_job_options, "{page}");
-    }
-
     #[test]
     fn pages_name_every_option() {
         for command in ALL {
             let page = command.usage();
             assert!(page.contains(&format!("Usage: iolite {}", command.name)));
+            assert_eq!(page.contains("--OPTION=VALUES"), command.takes_job_options, "{page}");
             for option in command.options {
                 let spellings: Vec<String> = option.spellings().collect();
                 let line = format!("\n  {} {}", spellings.join(", "), option.value);

@@ -77,8 +77,7 @@ pub fn engine_help(argument: Option<&str>, called: Name) -> Help {
             return Help { text: format!("{refusal}\n"), status: 1 };
         }
         let names = engines::engines().iter().map(|engine| engine.name);
-        let hint =
-            spelling::closest(name, names).map_or(String::new(), |meant| format!("; did you mean {meant}?"));
+        let hint = spelling::did_you_mean(spelling::closest(name, names));
         return Help { text: format!("IO engine {name} not found{hint}\n"), status: 1 };
     };
     match option {
@@ -107,10 +106,8 @@ fn nearest_option(name: &str, called: Name) -> String {
 }
 
 fn no_such_option(name: &str, known: impl Iterator<Item = &'static Definition>) -> String {
-    match spelling::closest(name, known.flat_map(Definition::names)) {
-        Some(meant) => format!("No such command: {name}; did you mean {meant}?\n"),
-        None => format!("No such command: {name}\n"),
-    }
+    let meant = spelling::closest(name, known.flat_map(Definition::names));
+    format!("No such command: {name}{}\n", spelling::did_you_mean(meant))
 }
 
 /// `writeln!` to a string, which cannot fail.
@@ -251,7 +248,7 @@ mod tests {
         assert_eq!(nearest.status, 0, "as the reference program does it");
         assert_eq!(command_help(Some("qqqqqq"), Name::Fio).text, "No such command: qqqqqq\n");
         let engine = engine_help(Some("libaoi"), Name::Fio);
-        assert_eq!(engine.text, "IO engine libaoi not found; did you mean libaio?\n");
+        assert_eq!(engine.text, "IO engine libaoi not found; did you mean \"libaio\"?\n");
         assert_eq!(engine.status, 1);
         assert_eq!(engine_help(Some("null,x"), Name::Fio).status, 1);
     }

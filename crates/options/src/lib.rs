@@ -45,7 +45,7 @@ mod run;
 mod run_options;
 mod section;
 mod showcmd;
-mod spelling;
+pub mod spelling;
 mod substitute;
 mod sys;
 #[cfg(test)]

@@ -1,5 +1,10 @@
 //! "Did you mean …": finds the word that was probably meant by an unknown one.
 
+/// The clause that suggests a word, to append to a message: `; did you mean "bs"?`. Empty if there is none.
+pub fn did_you_mean(meant: Option<impl std::fmt::Display>) -> String {
+    meant.map_or_else(String::new, |meant| format!("; did you mean \"{meant}\"?"))
+}
+
 /// The candidate nearest to `word`, if it is near enough for a typing mistake, or starts or ends with `word`.
 pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();

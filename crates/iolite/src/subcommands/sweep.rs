@@ -14,6 +14,7 @@ use crate::points::{self, Course, Points, Start};
 use crate::saving;
 use iolite_host::Mounts;
 use iolite_options::commands::Asked;
+use iolite_options::spelling::did_you_mean;
 use iolite_options::{Name, RunOptions, registry};
 use iolite_sweep::{Axis, MOST_POINTS, Point, points};
 use load::{Case, Load};
@@ -415,9 +416,8 @@ fn known(name: &str) -> Result<&'static str, String> {
     let definition =
         registry::find_job(name).or_else(|| registry::find_any_engine(name).first().map(|(_, found)| *found));
     definition.map(|definition| definition.name).ok_or_else(|| {
-        let meant =
-            registry::suggest(name, "").map(|meant| format!("; did you mean --{meant}?")).unwrap_or_default();
-        format!("unknown option --{name}{meant}")
+        let meant = registry::suggest(name, "").map(|meant| format!("--{meant}"));
+        format!("unknown option --{name}{}", did_you_mean(meant))
     })
 }
 

@@ -359,17 +359,20 @@ fn completion_is_for_three_shells() {
 fn misspelt_words_have_hints() {
     let dir = scratch();
     for (line, hint) in [
-        ("swep", "swep: unable to read this job file: No such file or directory; did you mean iolite sweep?"),
-        ("runs compare 1 2", "did you mean iolite compare run:1 run:2?"),
-        ("runs shwo 1", "did you mean show?"),
-        ("keys revok", "did you mean revoke?"),
-        ("completion bsh", "did you mean bash?"),
-        ("agent --help", "agent: neither a subcommand nor a job file; did you mean iolite --server?"),
-        ("swep --help", "did you mean iolite sweep?"),
-        ("device -F jbos f", "-F jbos: not one of table, json, jobs; did you mean jobs?"),
-        ("report --outptu=x r.json", "did you mean --output?"),
+        (
+            "swep",
+            "swep: unable to read this job file: No such file or directory; did you mean \"iolite sweep\"?",
+        ),
+        ("runs compare 1 2", "did you mean \"iolite compare run:1 run:2\"?"),
+        ("runs shwo 1", "did you mean \"show\"?"),
+        ("keys revok", "did you mean \"revoke\"?"),
+        ("completion bsh", "did you mean \"bash\"?"),
+        ("agent --help", "agent: neither a subcommand nor a job file; did you mean \"iolite --server\"?"),
+        ("swep --help", "did you mean \"iolite sweep\"?"),
+        ("device -F jbos f", "-F jbos: not one of table, json, jobs; did you mean \"jobs\"?"),
+        ("report --outptu=x r.json", "did you mean \"--output\"?"),
         ("web -o /srv", "unknown option -o; iolite web --help lists them"),
-        ("sweep j.fio --outptu=x", "did you mean --output?"),
+        ("sweep j.fio --outptu=x", "did you mean \"--output\"?"),
         ("verify-state --policy", "--policy needs a value: completed|fsynced"),
         ("verify-state --policy --json s", "--policy needs a value"),
     ] {

@@ -239,7 +239,7 @@ fn presets_are_listed() {
     }
     let wrong = ours().line(dir.path(), "sweep --preset=storag").refused();
     assert!(
-        wrong.stderr.contains(list.trim_end()) && wrong.stderr.contains("did you mean storage?"),
+        wrong.stderr.contains(list.trim_end()) && wrong.stderr.contains("did you mean \"storage\"?"),
         "{wrong}"
     );
 }
@@ -486,7 +486,7 @@ fn mistakes_are_reported_before_the_first_run() {
         ("", "needs one job file, a job in options (--name=a ...), or --preset=NAME"),
         ("job.fio two.fio", "needs one job file"),
         ("nosuch.fio --bs=4k", "nosuch.fio: No such file"),
-        ("job.fio --iodpeth=1", "unknown option --iodpeth; did you mean --iodepth?"),
+        ("job.fio --iodpeth=1", "unknown option --iodpeth; did you mean \"--iodepth\"?"),
         ("job.fio --iodepth", "--iodepth needs a value"),
         ("job.fio --iodepth=", "an empty value"),
         ("job.fio --iodepth=1..8", "a range is FIRST..LASTxFACTOR"),

@@ -3,6 +3,7 @@
 use super::Notes;
 
 use crate::IgnoredErrors;
+use crate::spelling::{closest, did_you_mean};
 
 /// Names and numbers of one block of `libc`'s constants.
 macro_rules! numbered {
@@ -52,8 +53,7 @@ fn error(word: &str, notes: &mut Notes) -> Result<i32, String> {
     }
     let unknown = || {
         let names = NAMES.iter().map(|(name, _)| *name);
-        let meant = crate::spelling::closest(&word.to_uppercase(), names);
-        let meant = meant.map_or_else(String::new, |name| format!("; did you mean {name}?"));
+        let meant = did_you_mean(closest(&word.to_uppercase(), names));
         format!("\"{word}\" is neither an error's name nor its number{meant}")
     };
     let number: i64 = word.parse().map_err(|_| unknown())?;
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn unknown_error_names_are_refused_and_unknown_numbers_noted() {
         let error = read("eio").unwrap_err();
-        assert_eq!(error, "\"eio\" is neither an error's name nor its number; did you mean EIO?");
+        assert_eq!(error, "\"eio\" is neither an error's name nor its number; did you mean \"EIO\"?");
         assert!(read("EFOO").is_err());
         assert!(read("5x").is_err());
         let mut notes = Notes::of(Name::Fio);

@@ -2,7 +2,7 @@
 
 use super::Notes;
 
-use crate::spelling::closest;
+use crate::spelling::{closest, did_you_mean};
 
 /// Finds the keyword that exactly equals the text. A keyword ends at a comma or a colon, as in fio; the text after that
 /// is ignored with a note.
@@ -31,10 +31,7 @@ pub fn keyword(
 /// The message for a word that is not one of a set. It suggests the nearest word of the set.
 pub(crate) fn not_one_of<'a>(names: impl Iterator<Item = &'a str> + Clone, text: &str) -> String {
     let list = names.clone().collect::<Vec<_>>().join(", ");
-    match closest(text, names) {
-        Some(meant) => format!("not one of {list}; did you mean \"{meant}\"?"),
-        None => format!("not one of {list}"),
-    }
+    format!("not one of {list}{}", did_you_mean(closest(text, names)))
 }
 
 #[cfg(test)]

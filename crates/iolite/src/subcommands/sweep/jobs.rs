@@ -86,7 +86,7 @@ mod tests {
         assert_eq!((axes.len(), case.unwrap().1.text.matches("rw=").count()), (1, 2));
         assert!(split(&options("iodepth=1,4")).unwrap().1.is_none());
         for (line, why) in [
-            ("name=a iodpeth=1", "did you mean --iodepth?"),
+            ("name=a iodpeth=1", "did you mean \"--iodepth\"?"),
             ("name=a bs=4k,8k name=b", "stands before the first --name"),
             ("bs=4k,8k name=a bs=16k", "--bs has several values"),
             ("bs=4k,8k name=a blocksize=1k,2k", "is given twice"),

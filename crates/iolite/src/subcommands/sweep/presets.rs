@@ -3,7 +3,7 @@
 //! Each is safe to run: it writes to its own file in the current directory, and removes it.
 
 use super::load::Case;
-use iolite_options::commands::did_you_mean;
+use iolite_options::spelling::{closest, did_you_mean};
 use iolite_sweep::Point;
 
 /// A preset.
@@ -94,7 +94,7 @@ pub fn list() -> String {
 pub fn cases(name: &str, set: &[&String]) -> Result<Vec<Case>, String> {
     let Some(preset) = PRESETS.iter().find(|preset| preset.name == name) else {
         let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-        let meant = did_you_mean(name, &names);
+        let meant = did_you_mean(closest(name, names.iter().copied()));
         return Err(format!(
             "--preset={name}: there is no such preset{meant}; there are\n{}",
             list().trim_end()

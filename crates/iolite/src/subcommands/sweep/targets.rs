@@ -102,7 +102,7 @@ mod tests {
             ("a:", "there are no options"),
             ("a: direct", "direct: options have the form"),
             ("a: bs=4k bs=8k", "bs is given twice"),
-            ("a: iodpeth=3", "unknown option --iodpeth; did you mean --iodepth?"),
+            ("a: iodpeth=3", "unknown option --iodpeth; did you mean \"--iodepth\"?"),
             ("a: name=x", "no values to sweep"),
         ] {
             let error = one(text).err().unwrap();
