@@ -158,10 +158,12 @@ pub fn announce(program: &str, points: &dyn Points, directory: &Directory, more:
     let since = directory.begun_before.map(|begun| format!(", since {}", clock::minute(begun)));
     let known = match there {
         0 => String::new(),
+        1 => format!(" (1 of them exists already{})", since.unwrap_or_default()),
         there => format!(" ({there} of them exist already{})", since.unwrap_or_default()),
     };
     let (count, several, place) = (points.count(), points.several(), directory.path.display());
-    tell(program, points, &format!("{count} {several}{more}{known}{time}; results go to {place}"));
+    let named = if count == 1 { several.trim_end_matches('s') } else { several };
+    tell(program, points, &format!("{count} {named}{more}{known}{time}; results go to {place}"));
 }
 
 fn time_left(elapsed: Duration, done: u32, left: usize) -> String {

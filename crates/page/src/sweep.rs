@@ -119,7 +119,10 @@ fn warnings(body: &mut String, result: &Value, varied: &[&str]) {
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             of.iter().take(MOST_NAMES).map(name).collect::<Vec<_>>().join(", ") + &more
         };
-        put!(body, "<li>{names}: {}</li>", limited(text(&warning["words"])));
+        // The words may begin with the name of their point.
+        let words = text(&warning["words"]);
+        let words = words.strip_prefix(&names).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(words);
+        put!(body, "<li>{names}: {}</li>", limited(words));
     }
     if all.len() > MOST {
         put!(body, "<li>and {} more, which result.json has</li>", all.len() - MOST);

@@ -18,7 +18,10 @@ pub fn names(options: &JobOptions, clone: u32, machine: &dyn Machine) -> Result<
         let refused = match machine.file(Path::new(directory)) {
             Ok(Some(found)) if found.kind == EntryKind::Directory => continue,
             Ok(Some(_)) => Refusal { errno: Some(libc::ENOTDIR), words: "this is not a directory".into() },
-            Ok(None) => Refusal::not_found(),
+            Ok(None) => {
+                let missing = Refusal::not_found();
+                Refusal { words: format!("{missing}; mkdir -p {directory} creates it"), ..missing }
+            }
             Err(refusal) => refusal,
         };
         return Err(("directory", about("directory", directory, refused)));
@@ -174,7 +177,10 @@ mod tests {
             (option, refusal.words)
         };
         let message = |text: &str| ("directory", text.to_owned());
-        assert_eq!(refused("/none"), message("directory=/none: No such file or directory"));
+        assert_eq!(
+            refused("/none"),
+            message("directory=/none: No such file or directory; mkdir -p /none creates it")
+        );
         assert_eq!(refused("/file"), message("directory=/file: this is not a directory"));
         assert_eq!(refused("/secret"), message("directory=/secret: Permission denied"));
     }

@@ -153,6 +153,9 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         _ => table::text,
     };
     if asked.value("preset") == Some(presets::LIST) {
+        if !asked.operands.is_empty() || !asked.job_options.is_empty() {
+            return Err("--preset=list describes the presets and runs none; give it alone".to_owned());
+        }
         return Ok((presets::list(), 0));
     }
     let (sweep, foresight) = Sweep::of(asked)?;
@@ -380,7 +383,7 @@ impl Mistakes {
             .take(MOST)
             .map(|(why, first, count)| match count {
                 _ if count == points => why,
-                1 => format!("{first}: {why}"),
+                1 => format!("{first}: {}", table::without_name(&why, &first)),
                 _ => format!("{first} and {} more: {why}", count - 1),
             })
             .collect();

@@ -164,7 +164,10 @@ fn results_name_their_circumstances() {
 fn mistakes_leave_nothing() {
     let dir = scratch();
     let run = small(dir.path(), "--preset=storage --direct=0 --directory=nosuch").refused();
-    assert!(run.stderr.contains("directory=nosuch: No such file or directory"), "{run}");
+    assert!(
+        run.stderr.contains("directory=nosuch: No such file or directory; mkdir -p nosuch creates it"),
+        "{run}"
+    );
     assert!(!run.stderr.contains("points") && run.stdout.is_empty(), "{run}");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     let run = small(dir.path(), "--preset=storage --direct=0 --directory=.,nosuch").refused();
@@ -190,15 +193,15 @@ fn data_that_will_be_lost_is_named() {
     assert!(!run.stderr.contains(told), "{run}");
     let run = ours().line(dir.path(), &format!("sweep --bs=4k --rw=read,write {words}")).ok();
     assert!(run.stderr.find(told).unwrap() < run.stderr.find("[1/2]").unwrap(), "{run}");
-    let device = or_skip!(Loop::new(dir.path(), 1 << 20));
-    let run = ours().line(
-        dir.path(),
     // So are the directories that are made, once, with their file system.
     let words = "--filename=no/such/f --size=64k --name=a";
     let run = ours().line(dir.path(), &format!("sweep --bs=4k,8k --rw=write {words}")).ok();
     let told = "making the directory no/such on /";
     assert_eq!(run.stderr.matches(told).count(), 1, "{run}");
     assert!(run.stderr.find(told).unwrap() < run.stderr.find("[1/2]").unwrap(), "{run}");
+    let device = or_skip!(Loop::new(dir.path(), 1 << 20));
+    let run = ours().line(
+        dir.path(),
         &format!("sweep --bs=4k,8k --rw=randwrite --filename={} --size=64k --name=a", device.path),
     );
     let told = format!("{}: this block device is written to, and what is there is lost\n", device.path);
@@ -234,6 +237,7 @@ fn jobs_of_the_command_line_are_swept() {
 fn presets_are_listed() {
     let dir = scratch();
     let list = ours().line(dir.path(), "sweep --preset=list").ok().stdout;
+    ours().line(dir.path(), "sweep --preset=list job.fio").refused().says("give it alone");
     for preset in ["oltp", "log", "vm-boot", "streaming", "backup", "storage"] {
         assert!(list.lines().any(|line| line.trim_start().starts_with(&format!("{preset} "))), "{list}");
     }
@@ -287,7 +291,7 @@ fn an_interrupted_sweep_goes_on() {
     }
     let kept = reports(&out);
     let last = ours().line(dir.path(), words).ok();
-    assert!(last.stderr.contains("of them exist already"), "{last}");
+    assert!(last.stderr.contains("of them exist"), "{last}");
     let all = reports(&out);
     assert_eq!(all.len(), 7, "{:?}", all.keys());
     for (name, text) in kept.iter().filter(|(name, _)| name.ends_with(".json")) {
@@ -320,7 +324,7 @@ fn failures_and_doubtful_results_are_reported() {
     // The next run repeats a failed point, and says since when the others are there.
     iolite_testing::write_program(&dir.path().join("ready"), "#!/bin/sh\n").unwrap();
     let run = ours().line(dir.path(), words).ok();
-    assert!(run.stderr.contains("1 of them exist already, since 2"), "{run}");
+    assert!(run.stderr.contains("1 of them exists already, since 2"), "{run}");
     assert!(run.stdout.lines().next().unwrap().contains(" (continued at 2"), "{run}");
 }
 

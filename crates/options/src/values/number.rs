@@ -45,9 +45,24 @@ pub fn integer(text: &str, kb_base: u32, notes: &mut Notes) -> Result<i128, Stri
         }
         (digits[..end].parse().map_err(|_| too_large())?, &digits[end..])
     };
-    let value = value.checked_mul(factor(suffix, kb_base, notes)?).ok_or_else(too_large)?;
+    let factor = factor(suffix, kb_base, notes).map_err(|why| match without_fraction(digits, kb_base) {
+        Some(whole) => format!("{why}; write {whole}"),
+        None => why,
+    })?;
+    let value = value.checked_mul(factor).ok_or_else(too_large)?;
     let value = i128::try_from(value).map_err(|_| too_large())?;
     Ok(if negative { -value } else { value })
+}
+
+/// A number with a fraction as a whole one: 1536 for `1.5k`.
+fn without_fraction(text: &str, kb_base: u32) -> Option<u64> {
+    /// Above it, a floating-point number is not exact.
+    const MOST: f64 = 1e15;
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, suffix) = text.split_at(end);
+    let factor = factor(suffix, kb_base, &mut Notes::of(Name::Iolite)).ok()?;
+    let value = number.parse::<f64>().ok().filter(|_| number.contains('.'))? * factor as f64;
+    (value < MOST && value.fract() == 0.0).then_some(value as u64)
 }
 
 /// Splits off a leading sign.
@@ -169,7 +184,8 @@ mod tests {
         for text in ["4x", "4e", "4i", "4bk", "4s", "4 k", "4q", "4*1024"] {
             assert!(read(text).unwrap_err().starts_with("unknown size suffix"), "{text}");
         }
-        assert_eq!(read("1.5k"), Err("numbers here are whole".to_owned()));
+        assert_eq!(read("1.5k"), Err("numbers here are whole; write 1536".to_owned()));
+        assert_eq!(read("1.5"), Err("numbers here are whole".to_owned()));
         assert_eq!(read("0x10k"), Err("\"k\" behind a hexadecimal number means nothing".to_owned()));
         assert_eq!(read("4ki"), Ok(4096), "a note, because it is not ignored");
     }

@@ -19,8 +19,11 @@ const MINUTE: u64 = 60 * SECOND;
 /// The text is not a number, is negative, counts zones or does not fit, or an expression in parentheses is malformed.
 pub fn time(text: &str, default_unit: u64, notes: &mut Notes) -> Result<u64, String> {
     let text = text.trim();
+    let of_fio = notes.are_of_fio();
     let value = if text.starts_with('(') {
-        let value = expression::evaluate(text, &mut |suffix| unit(suffix).ok_or_else(|| unknown(suffix)))?;
+        let value = expression::evaluate(text, &mut |suffix| {
+            unit(suffix, of_fio).ok_or_else(|| unknown(suffix, of_fio))
+        })?;
         u128::try_from(value).map_err(|_| "must not be negative".to_owned())?
     } else if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         let end = hex.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(hex.len());
@@ -52,14 +55,17 @@ fn decimal(text: &str, default_unit: u64, notes: &mut Notes) -> Result<u128, Str
         "" => u128::from(default_unit),
         _ if suffix.starts_with('.') => {
             let consequence = format!(", \"{suffix}\" is ignored together with its unit");
-            notes.ignore("numbers here are whole".to_owned(), &consequence)?;
+            let ignored = notes.ignore("numbers here are whole".to_owned(), &consequence);
+            ignored.map_err(|why| match in_a_smaller_unit(text, default_unit) {
+                Some(whole) => format!("{why}; write {whole}"),
+                None => why,
+            })?;
             u128::from(default_unit)
         }
-        _ if suffix.eq_ignore_ascii_case("min") && !notes.are_of_fio() => u128::from(MINUTE),
-        _ => match unit(suffix) {
+        _ => match unit(suffix, notes.are_of_fio()) {
             Some(unit) => unit,
             None => {
-                notes.ignore(unknown(suffix), ", ignored: this is in microseconds")?;
+                notes.ignore(unknown(suffix, notes.are_of_fio()), ", ignored: this is in microseconds")?;
                 1
             }
         },
@@ -67,16 +73,40 @@ fn decimal(text: &str, default_unit: u64, notes: &mut Notes) -> Result<u128, Str
     number.checked_mul(unit).ok_or_else(too_large)
 }
 
-fn unknown(suffix: &str) -> String {
-    format!("unknown time suffix \"{suffix}\" (d, h, m, s, ms, us)")
+/// The same duration as a whole number: `200ms` for `0.2`.
+fn in_a_smaller_unit(text: &str, default_unit: u64) -> Option<String> {
+    const UNITS: [(&str, u64); 5] =
+        [("h", 60 * MINUTE), ("m", MINUTE), ("s", SECOND), ("ms", 1000), ("us", 1)];
+    /// Above it, and beside it, a floating-point number is not exact.
+    const MOST: f64 = 1e15;
+    const CLOSE: f64 = 1e-3;
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let unit = match text[end..].trim_start() {
+        "" => default_unit.into(),
+        suffix => unit(suffix, false)?,
+    };
+    let microseconds = text[..end].parse::<f64>().ok()? * unit as f64;
+    let whole = microseconds.round();
+    if !(1.0..MOST).contains(&whole) || (microseconds - whole).abs() > CLOSE {
+        return None;
+    }
+    let whole = whole as u64;
+    let (name, unit) = UNITS.into_iter().find(|(_, unit)| whole.is_multiple_of(*unit))?;
+    Some(format!("{}{name}", whole / unit))
 }
 
-fn unit(suffix: &str) -> Option<u128> {
+fn unknown(suffix: &str, of_fio: bool) -> String {
+    let minute = if of_fio { "" } else { "min, " };
+    format!("unknown time suffix \"{suffix}\" (d, h, m, {minute}s, sec, ms, msec, us, usec)")
+}
+
+fn unit(suffix: &str, of_fio: bool) -> Option<u128> {
     let seconds = u128::from(SECOND);
     match suffix.to_ascii_lowercase().as_str() {
         "d" => Some(86_400 * seconds),
         "h" => Some(3600 * seconds),
         "m" => Some(MINUTE.into()),
+        "min" if !of_fio => Some(MINUTE.into()),
         "s" | "sec" => Some(seconds),
         "ms" | "msec" => Some(1000),
         "us" | "usec" => Some(1),
@@ -127,13 +157,17 @@ mod tests {
     #[test]
     fn nothing_is_ignored_under_our_own_name() {
         let read = |text| time(text, SECOND, &mut Notes::default());
-        for text in ["5min", "5Min", "5 min"] {
+        for text in ["5min", "5Min", "5 min", "(1min+4m)"] {
             assert_eq!(read(text), Ok(300_000_000), "{text}");
         }
         for (text, message) in [
-            ("1h30m", "unknown time suffix \"h30m\" (d, h, m, s, ms, us)"),
-            ("5mins", "unknown time suffix \"mins\" (d, h, m, s, ms, us)"),
-            ("1.5m", "numbers here are whole"),
+            ("1h30m", "unknown time suffix \"h30m\" (d, h, m, min, s, sec, ms, msec, us, usec)"),
+            ("5mins", "unknown time suffix \"mins\" (d, h, m, min, s, sec, ms, msec, us, usec)"),
+            ("1.5m", "numbers here are whole; write 90s"),
+            ("0.2", "numbers here are whole; write 200ms"),
+            ("1.5 min", "numbers here are whole; write 90s"),
+            ("0.0000001", "numbers here are whole"),
+            ("1.5.5", "numbers here are whole"),
             ("0x10s", "\"s\" behind a hexadecimal number means nothing"),
         ] {
             assert_eq!(read(text), Err(message.to_owned()), "{text}");
@@ -155,7 +189,10 @@ mod tests {
         assert_eq!(read("-1").0, Err("must not be negative".to_owned()));
         assert_eq!(read("(1-2)").0, Err("must not be negative".to_owned()));
         assert_eq!(read("99999999999999d").0, Err("the number is too large".to_owned()));
-        assert_eq!(read("(4q)").0, Err("unknown time suffix \"q\" (d, h, m, s, ms, us)".to_owned()));
+        assert_eq!(
+            read("(4q)").0,
+            Err("unknown time suffix \"q\" (d, h, m, s, sec, ms, msec, us, usec)".to_owned())
+        );
     }
 
     proptest! {

@@ -59,8 +59,14 @@ fn add_warnings(out: &mut String, outcome: &Outcome<'_>) {
         out.push_str("\nWarnings\n");
     }
     for (words, points) in &outcome.warnings {
-        line!(out, "  {}: {}", names(outcome, points), text::one_line(words, SENTENCE));
+        let name = names(outcome, points);
+        line!(out, "  {name}: {}", text::one_line(without_name(words, &name), SENTENCE));
     }
+}
+
+/// A message behind the name of its point, which may begin it already: `iodepth=4: it has no effect`.
+pub(super) fn without_name<'a>(words: &'a str, name: &str) -> &'a str {
+    words.strip_prefix(name).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(words)
 }
 
 /// The names of points, as far as there is room.
