@@ -196,6 +196,16 @@ const IGNORED: &[&str] = &[
     "--eta=sometimes",
     "--status-interval=9000mins",
     "--max-jobs=x",
+    "--rw=read,write",
+    "--verify=md5,foo",
+    "--fallocate=none:foo",
+    "--mem=malloc,foo",
+    "--mem=malloc:foo",
+    "--bs=4k,8k,16k,32k",
+    "--rate=1m,2m,3m,4m",
+    "--iodepth_batch=1,2",
+    "--size=64k,128k",
+    "--random_distribution=random:foo",
 ];
 
 #[test]

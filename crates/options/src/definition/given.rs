@@ -35,30 +35,38 @@ impl<'a> Given<'a> {
         self.required().map(str::to_owned)
     }
 
-    /// One integer within the option's limits. Further numbers after a comma, colon or minus are ignored with a note.
+    /// One integer within the option's limits. Further numbers after a comma, colon or minus are ignored with a note
+    /// under the name `fio`.
     ///
     /// # Errors
-    /// The text is not a number, or the number is out of the limits.
+    /// The text is not a number, or the number is out of the limits; or, under our own name, further numbers follow.
     pub fn integer(&mut self) -> Result<i128, String> {
         let text = self.required()?;
         let (sign, unsigned) = text.split_at(usize::from(text.starts_with('-')));
         let parts = split(unsigned, &[',', ':', '-']);
-        if parts.len() > 1 {
-            self.notes.push("takes one number, the others are ignored".to_owned());
-        }
+        self.ignore_behind(&parts, "number")?;
         self.checked_integer(&format!("{sign}{}", parts[0]))
     }
 
-    /// A size, in bytes or percent. Further sizes after a comma are ignored with a note.
+    /// A size, in bytes or percent. Further sizes after a comma are ignored with a note under the name `fio`.
     ///
     /// # Errors
-    /// As [`size`].
+    /// As [`size`]; or, under our own name, further sizes follow.
     pub fn size(&mut self) -> Result<SizeValue, String> {
         let parts = split(self.required()?, &[',']);
-        if parts.len() > 1 {
-            self.notes.push("takes one size, the others are ignored".to_owned());
-        }
+        self.ignore_behind(&parts, "size")?;
         size(parts[0], self.kb_base, &mut self.notes)
+    }
+
+    /// Ignores what follows the first of the parts. (Separators with nothing behind them are no further parts.)
+    fn ignore_behind(&mut self, parts: &[&str], one: &str) -> Result<(), String> {
+        let others: Vec<_> = parts[1..].iter().copied().filter(|part| !part.is_empty()).collect();
+        if others.is_empty() {
+            return Ok(());
+        }
+        let (first, others) = (parts[0], others.join(","));
+        let what = format!("takes one {one}; \"{others}\" behind \"{first}\" has no effect, leave it out");
+        self.notes.ignore(what, "")
     }
 
     fn checked_integer(&mut self, text: &str) -> Result<i128, String> {

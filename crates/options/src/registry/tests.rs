@@ -375,8 +375,14 @@ fn mistakes_name_place_value_and_remedy() {
 fn ignored_parts_of_values_are_warnings() {
     for (word, message) in [
         ("size=4x", "job.fio:7:4: size=4x: unknown size suffix \"x\" (k, m, g, t, p, kib, mib, …), ignored"),
-        ("iodepth=1,2", "job.fio:7:4: iodepth=1,2: takes one number, the others are ignored"),
-        ("size=1m,2m", "job.fio:7:4: size=1m,2m: takes one size, the others are ignored"),
+        (
+            "iodepth=1,2",
+            "job.fio:7:4: iodepth=1,2: takes one number; \"2\" behind \"1\" has no effect, leave it out",
+        ),
+        (
+            "size=1m,2m",
+            "job.fio:7:4: size=1m,2m: takes one size; \"2m\" behind \"1m\" has no effect, leave it out",
+        ),
         ("thread=2", "job.fio:7:4: thread=2: read as 1"),
         ("bs=4x", "job.fio:7:4: bs=4x: unknown size suffix \"x\" (k, m, g, t, p, kib, mib, …), ignored"),
     ] {

@@ -47,8 +47,11 @@ pub fn distribution(
             RandomDistribution::Sequence(blocks.collect::<Result<_, _>>()?)
         }
         _ => {
-            if rest.is_some() {
-                notes.push("random takes no parameter, ignored".to_owned());
+            if let Some(rest) = rest {
+                notes.ignore(
+                    format!("random takes no parameter; \"{rest}\" has no effect, leave it out"),
+                    "",
+                )?;
             }
             RandomDistribution::Random
         }

@@ -8,15 +8,19 @@ pub(crate) const NOT_A_NUMBER: &str = "is not a number, ignored";
 /// Parses numbers separated by colons, each within the bounds. Keeps at most `most` of them.
 ///
 /// If the first entry is a number, the list is accepted: later entries that are not numbers, and those beyond `most`,
-/// are ignored with a note.
+/// are ignored with a note under the name `fio`.
 ///
 /// # Errors
-/// The first entry is not a number, or a number is out of bounds.
+/// The first entry is not a number, or a number is out of bounds; or, under our own name, an entry would be ignored.
 pub fn floats(text: &str, bounds: (f64, f64), most: usize, notes: &mut Notes) -> Result<Vec<f64>, String> {
     let mut values = Vec::new();
     for (index, part) in text.split(':').map(str::trim).enumerate() {
         if values.len() == most {
-            notes.push(format!("only the first {most} entries are used"));
+            let entries = if most == 1 { "one number".to_owned() } else { format!("at most {most} numbers") };
+            notes.ignore(
+                format!("takes {entries}; those from \"{part}\" on have no effect, leave them out"),
+                "",
+            )?;
             break;
         }
         match leading_float(part) {

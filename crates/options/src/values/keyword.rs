@@ -5,10 +5,10 @@ use super::Notes;
 use crate::spelling::{closest, did_you_mean};
 
 /// Finds the keyword that exactly equals the text. A keyword ends at a comma or a colon, as in fio; the text after that
-/// is ignored with a note.
+/// is ignored with a note under the name `fio`.
 ///
 /// # Errors
-/// The text is none of the keywords; the message suggests the nearest.
+/// The text is none of the keywords (the message suggests the nearest), or, under our own name, more than one.
 pub fn keyword(
     text: &str,
     keywords: &'static [(&'static str, &'static str)],
@@ -23,7 +23,8 @@ pub fn keyword(
     let found = exactly(word.trim_end()).ok_or_else(|| not_one_of(names(), text))?;
     let ignored = ignored.trim();
     if !ignored.is_empty() {
-        notes.push(format!("takes one keyword, \"{ignored}\" behind \"{found}\" is ignored"));
+        let what = format!("takes one keyword; \"{ignored}\" behind \"{found}\" has no effect, leave it out");
+        notes.ignore(what, "")?;
     }
     Ok(found)
 }
@@ -63,7 +64,10 @@ mod tests {
         for (text, ignored) in [("read,write", "write"), ("read:x,y", "x,y"), ("read , write", "write")] {
             let mut notes = Notes::of(Name::Fio);
             assert_eq!(keyword(text, words, &mut notes), Ok("read"), "{text}");
-            assert_eq!(*notes, [format!("takes one keyword, \"{ignored}\" behind \"read\" is ignored")]);
+            assert_eq!(
+                *notes,
+                [format!("takes one keyword; \"{ignored}\" behind \"read\" has no effect, leave it out")]
+            );
         }
         let mut notes = Notes::of(Name::Fio);
         assert_eq!(keyword("write,", words, &mut notes), Ok("write"));

@@ -28,7 +28,7 @@ pub fn split<'a>(text: &'a str, separators: &[char]) -> Vec<&'a str> {
 /// trims get the entry of writes if they have no entry. A trailing comma ends the list: `8k,` is for reads only.
 ///
 /// # Errors
-/// All entries are empty.
+/// All entries are empty; or, under our own name, there are more than three.
 pub fn per_direction<'a>(
     text: &'a str,
     separators: &[char],
@@ -39,7 +39,9 @@ pub fn per_direction<'a>(
         return Err("has no value for any direction".to_owned());
     }
     if parts.len() > 3 && parts[3..].iter().any(|part| !part.is_empty()) {
-        notes.push(format!("there are only three directions, \"{}\" is ignored", parts[3..].join(",")));
+        let fourth = parts[3..].join(",");
+        let what = format!("there are only three directions; \"{fourth}\" has no effect, leave it out");
+        notes.ignore(what, "")?;
     }
     let entry = |index: usize| parts.get(index).copied().filter(|part| !part.is_empty());
     Ok(match parts.len() {

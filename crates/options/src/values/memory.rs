@@ -6,7 +6,7 @@ use crate::MemoryKind;
 /// Parses the kind of memory and the file that follows it.
 ///
 /// # Errors
-/// The keyword is unknown, or the file after the colon is missing.
+/// The keyword is unknown, or the file after the colon is missing; or, under our own name, memory without a file has one.
 pub fn memory(
     text: &str,
     keywords: &'static [(&'static str, &'static str)],
@@ -22,7 +22,7 @@ pub fn memory(
     match file {
         Some("") if mapped => Err("the file behind the colon is missing".to_owned()),
         Some(file) if !mapped => {
-            notes.push(format!("{word} memory has no file, \"{file}\" is ignored"));
+            notes.ignore(format!("{word} memory has no file; \"{file}\" has no effect, leave it out"), "")?;
             Ok((kind, None))
         }
         file => Ok((kind, file.map(str::to_owned))),
