@@ -109,10 +109,11 @@ fn other_files(load: &Load, saved: &Saved) -> Option<String> {
     let identity = |name: &str| FileIdentity::of(name).filter(|_| load.are_local);
     let mut pairs = saved.setup.files.iter().zip(&load.files);
     let (of_state, of_job) = pairs.find(|(file, name)| !file.is(name, identity(name)))?;
+    let is = if of_state.identity.is_some() && identity(of_job).is_some() { "is" } else { "may be" };
     let (state, of_state) = (load.path.display(), &of_state.name);
     Some(match of_state == of_job {
         true => format!("{of_job} is not the file that {state} was kept for, but another one of this name"),
-        false => format!("{state} is the state of {of_state}, and {of_job} is another file"),
+        false => format!("{state} is the state of {of_state}, and {of_job} {is} another file"),
     })
 }
 
