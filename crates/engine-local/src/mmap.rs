@@ -255,6 +255,9 @@ impl Drop for MmapEngine {
 }
 
 /// The end of the mappable part. A file that will be written is extended to its size first.
+///
+/// # Errors
+/// The size of the file is unknown.
 pub fn mappable_end(descriptor: RawFd, spec: &FileSpec, mode: OpenMode) -> io::Result<u64> {
     match spec.kind {
         FileKind::Pipe => Err(io::Error::from_raw_os_error(libc::ENODEV)),

@@ -43,12 +43,11 @@ impl Worker<'_> {
         &self,
         io_loop: &mut IoLoop<E, G, FULL>,
     ) -> PassEnd {
-        let is_known = |verification: &Box<Verification>| verification.knows_all_passes();
+        let verification = io_loop.extras.verification.as_deref();
+        let is_known = verification.is_some_and(Verification::knows_all_passes);
         match self.resolved.passes.kind {
             PassKind::Perform => io_loop.pass(),
-            PassKind::Assume if io_loop.extras.verification.as_ref().is_some_and(is_known) => {
-                PassEnd::Finished
-            }
+            PassKind::Assume if is_known => PassEnd::Finished,
             PassKind::Assume => io_loop.dry_pass(),
             PassKind::Skip => PassEnd::Finished,
         }

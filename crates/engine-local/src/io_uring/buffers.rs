@@ -45,6 +45,9 @@ impl FixedBuffers {
     }
 
     /// Registers the region with the ring.
+    ///
+    /// # Errors
+    /// The memory cannot be locked, or the kernel refuses to register it.
     pub fn register<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
         ring: &IoUring<S, C>,
         layout: &BufferLayout,

@@ -103,6 +103,9 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
     }
 
     /// Opens a file, and registers it in the kernel's table.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or not registered.
     pub fn open(&self, files: &mut Files, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<RawFd> {
         let descriptor = files.open(index, spec, mode)?;
         if self.registered_files
@@ -116,6 +119,9 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
     }
 
     /// Closes a file.
+    ///
+    /// # Errors
+    /// Written data may be lost. The file is closed even so.
     pub fn close(&self, files: &mut Files, index: u32) -> io::Result<()> {
         if self.registered_files {
             self.ring.submitter().register_files_update(index, &[-1])?;
@@ -178,6 +184,9 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
     }
 
     /// Hands over the queued units. Returns their number.
+    ///
+    /// # Errors
+    /// The kernel refuses the ring, not single entries.
     #[inline(always)]
     pub fn commit(&mut self) -> Result<usize, Errno> {
         let gone = std::mem::take(&mut self.queued);
@@ -188,6 +197,9 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
 
     /// Resubmits entries of units that [`Ring::reap_or_repeat`] has left out. No other unit may be queued, to keep the
     /// order of queued units.
+    ///
+    /// # Errors
+    /// As for a commit.
     ///
     /// # Safety
     /// As for [`Ring::push`].
@@ -216,6 +228,9 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
 
     /// Appends completions to `done`, like [`Engine::reap`](iolite_engine::Engine::reap). `read` turns entries into
     /// completions.
+    ///
+    /// # Errors
+    /// The outcome of the entries in flight is unknown.
     #[inline(always)]
     pub fn reap(
         &mut self,
@@ -230,6 +245,9 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
 
     /// The same, but an entry for which `read` returns `None` is not a completion: its unit must be resubmitted (see
     /// [`Ring::repeat`]), and this returns without waiting any longer.
+    ///
+    /// # Errors
+    /// As for a reap.
     #[inline(always)]
     pub fn reap_or_repeat(
         &mut self,

@@ -29,6 +29,9 @@ enum TaskRun {
 }
 
 /// A ring with at least `depth` entries in both of its queues, up to the kernel's limit.
+///
+/// # Errors
+/// The system refuses it. The error names the remedy.
 pub fn ring<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
     config: &EngineConfig,
     options: &IoUringOptions,
