@@ -1,6 +1,6 @@
 //! The engines that give a device its own commands.
 //!
-//! `sg` and `bsg` send SCSI commands ([`scsi`] builds them and reads a disk's complaints), `nvme_passthrough` sends NVMe
+//! `sg` and `bsg` send SCSI commands (`scsi` builds them and reads a disk's complaints), `nvme_passthrough` sends NVMe
 //! commands through a ring, `mtd` works on raw flash, and `pmem` on persistent memory.
 
 mod bsg;

@@ -17,7 +17,7 @@
 //!
 //! | an engine that … | uses |
 //! |---|---|
-//! | works on local files | [`file`]: opening, closing, syncs and trims |
+//! | works on local files | [`mod@file`]: opening, closing, syncs and trims |
 //! | completes each unit in the call | [`transfer::Transfer`], which leaves only the transfer to be written |
 //! | opens a vendor's library | [`library`] |
 //! | has its own storage | [`Storage`], given by [`Engine::storage`] |
