@@ -56,6 +56,7 @@ fn run(
     let mut notes = Vec::new();
     creation::create("j", &rules, &layout, &mut |note| notes.push(note), &|| false).unwrap();
     let is_laid_out = matches!(unit, UnitKind::ActsOnExtents(_));
+    notes.retain(|note: &String| !note.contains("making the directory"));
     assert_eq!(notes.len(), usize::from(is_laid_out), "{notes:?}");
     run_plan(&plan, &layout, time.clock(), Acting { names: Arc::default(), act })
 }

@@ -46,7 +46,7 @@ pub static LATENCIES: &[Definition] = &[
     measurement(
         "percentile_list",
         Kind::FloatList,
-        "Which percentiles, at most 100 (under the name fio, 20)",
+        "Which percentiles: at most 100; 20 under the name fio",
     )
     .default("1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99")
     .limits(Limits::Floats(0.0, 100.0))
