@@ -43,17 +43,13 @@ pub static LATENCIES: &[Definition] = &[
     measurement("slat_percentiles", Kind::Bool, "Report percentiles of the submission latency")
         .default("0")
         .lands(put!(measurement.slat_percentiles, boolean())),
-    measurement(
-        "percentile_list",
-        Kind::FloatList,
-        "Which percentiles: at most 100; 20 under the name fio",
-    )
-    .default("1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99")
-    .limits(Limits::Floats(0.0, 100.0))
-    .lands(|job, given| {
-        job.measurement.percentile_list = given.floats(MOST_PERCENTILES)?;
-        Ok(())
-    }),
+    measurement("percentile_list", Kind::FloatList, "Which percentiles: at most 100; 20 under the name fio")
+        .default("1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99")
+        .limits(Limits::Floats(0.0, 100.0))
+        .lands(|job, given| {
+            job.measurement.percentile_list = given.floats(MOST_PERCENTILES)?;
+            Ok(())
+        }),
     measurement("significant_figures", Kind::Int, "Significant figures of numbers in the normal report")
         .default("4")
         .range(1, 10)
