@@ -1,6 +1,7 @@
 //! `--server`: an agent that runs the jobs of clients, or of the one client that has started it.
 
-use crate::{complain, console, protection, told};
+use crate::messages::{complain, told};
+use crate::{connection_keys, console};
 use iolite_options::{Name, Serving};
 use iolite_os::process;
 use iolite_os::signals::SignalQueue;
@@ -102,7 +103,7 @@ fn begin(
     let keys = if address.is_protected() {
         None
     } else {
-        protection::keys(Role::Agent, serving.keys.as_deref(), serving.insecure)
+        connection_keys::keys(Role::Agent, serving.keys.as_deref(), serving.insecure)
             .map_err(|why| format!("{address}: {why}"))?
     };
     let mut protection = match (address.is_protected(), serving.insecure) {
@@ -113,7 +114,7 @@ fn begin(
     if let Some(file) = &keys {
         // Bad keys are reported now, rather than when the first client connects.
         let keys = Keys::read(file, Role::Agent)?;
-        protection::warn_of_end(name, &keys);
+        connection_keys::warn_of_end(name, &keys);
         protection = format!("protected by {} (valid until {})", file.display(), date(keys.until));
         if confine::covers(&permissions.only, file) {
             let words = "jobs can replace the keys of this server, and so choose whom it trusts: do not serve their directory";

@@ -3,9 +3,11 @@
 mod page;
 
 use crate::console::{self, Console};
+use crate::exit_status::INTERRUPTED;
+use crate::messages::{complain, program, told};
 use crate::saving::Saving;
 use crate::session::{exporters, has_program_format};
-use crate::{INTERRUPTED, complain, program, protection, run_files, status_of, told};
+use crate::{connection_keys, exit_status, run_files};
 use iolite_options::{EtaWhen, Name, OutputFormat, RunElsewhere, RunOptions, SentJobs, WhenLost};
 use iolite_os::process;
 use iolite_os::signals::SignalQueue;
@@ -89,7 +91,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         }
         None => {
             let keys = keys_for(&addresses, keys.as_deref(), insecure).map_err(|why| vec![why])?;
-            keys.iter().for_each(|keys| protection::warn_of_end(name, keys));
+            keys.iter().for_each(|keys| connection_keys::warn_of_end(name, keys));
             keys
         }
     };
@@ -146,7 +148,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         }
         Err(NotReached::Stopped) => {
             complain(name, &"interrupted before all hosts were reached; nothing was begun");
-            return Ok(status_of(name, true, false, 0));
+            return Ok(exit_status::of(name, true, false, 0));
         }
     };
     let machines: Vec<String> = coordinator.machines().map(|hello| hello.machine.clone()).collect();
@@ -208,7 +210,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     if let Err(error) = is_written {
         return Err(vec![error]);
     }
-    match status_of(name, asked, session.failed, session.failures) {
+    match exit_status::of(name, asked, session.failed, session.failures) {
         0 if !is_kept => Ok(1),
         status => Ok(status),
     }
@@ -253,7 +255,7 @@ fn places(jobs: &[SentJobs]) -> Vec<(u64, u64)> {
 fn keys_for(addresses: &[Address], file: Option<&Path>, insecure: bool) -> Result<Option<Keys>, String> {
     // Unix sockets and ssh need no keys.
     let Some(first) = addresses.iter().find(|address| !address.is_protected()) else { return Ok(None) };
-    let file = protection::keys(Role::Coordinator, file, insecure);
+    let file = connection_keys::keys(Role::Coordinator, file, insecure);
     let file = file.map_err(|why| format!("--client={first}: {why}"))?;
     file.map(|file| Keys::read(&file, Role::Coordinator)).transpose()
 }

@@ -4,7 +4,7 @@
 //! Names of jobs and files may contain control characters, which could control the terminal. They are shown as `\x1b`;
 //! JSON has its own escapes.
 
-use crate::destination::Destination;
+use crate::output_file::Destination;
 use iolite_options::RunOptions;
 use iolite_types::is_bidi_control;
 use std::borrow::Cow;

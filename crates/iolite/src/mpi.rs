@@ -1,17 +1,16 @@
 //! `--mpi`: a run on all ranks of a launcher. Rank 0 reads the job files and coordinates; the others are agents for one run.
 
-use crate::{complain, perform};
+use crate::messages::complain;
 use iolite_options::{Launched, Name};
 use iolite_os::signals::SignalQueue;
 use iolite_remote::agent::Settings;
 use iolite_remote::child::Permissions;
 use iolite_remote::ranks::{self, Meeting, Work};
-use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Meets the other ranks, and takes on the role of this one.
-pub fn run(name: Name, args: &[OsString], launched: &Launched) -> ExitCode {
+/// Meets the other ranks, and takes on the role of this one. `lead`: performs the command line as rank 0.
+pub fn run(name: Name, launched: &Launched, lead: impl FnOnce(Meeting) -> ExitCode) -> ExitCode {
     // The libraries of launchers start threads.
     let signals = SignalQueue::new(&[libc::SIGINT, libc::SIGTERM]);
     let board = signals
@@ -27,7 +26,7 @@ pub fn run(name: Name, args: &[OsString], launched: &Launched) -> ExitCode {
     if meeting.leads() {
         // The run handles signals itself.
         drop(signals);
-        return perform(name, args, Some(meeting));
+        return lead(meeting);
     }
     // ^C at mpirun reaches all ranks: rank 0 ends the run, including this rank's part. If rank 0 is gone, this rank
     // ends, too.

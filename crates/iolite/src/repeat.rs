@@ -6,10 +6,12 @@
 mod cases;
 mod spread;
 
-use crate::points::directory::{Directory, Place};
-use crate::points::{self, Course, Points, Start};
+use crate::console;
+use crate::exit_status::INTERRUPTED;
+use crate::messages::{complain, told};
+use crate::run_series::directory::{Directory, Place};
+use crate::run_series::{self, Course, Points, Start};
 use crate::subcommands::compare::Answer;
-use crate::{INTERRUPTED, complain, console, told};
 use cases::Case;
 use iolite_compare::{Run, Side, order};
 use iolite_options::{EtaWhen, Name, OutputFormat, Repeated, RunOptions};
@@ -70,10 +72,10 @@ fn perform(name: Name, repeated: &Repeated) -> Result<u8, Vec<String>> {
     };
     let several = repeats.cases.len() > 1;
     let more = format!(" of {} job files, in random order (seed {seed})", repeats.cases.len());
-    points::announce(name.word(), &repeats, &directory, if several { &more } else { "" });
+    run_series::announce(name.word(), &repeats, &directory, if several { &more } else { "" });
     repeats.warn_of_other_names();
-    let course = points::perform(name.word(), &mut repeats, &directory);
-    points::remove_without_results(&repeats, &directory);
+    let course = run_series::perform(name.word(), &mut repeats, &directory);
+    run_series::remove_without_results(&repeats, &directory);
     let course = course.map_err(one)?;
     if course == Course::Interrupted {
         return Ok(INTERRUPTED);
@@ -192,7 +194,7 @@ impl Points for Repeats<'_> {
         self.has_failed |= figures.error != 0;
         self.tell_warnings(position, report);
         self.runs[self.order[position].1].push(run);
-        Ok(points::short(&figures))
+        Ok(run_series::short(&figures))
     }
 }
 
@@ -219,7 +221,7 @@ impl Repeats<'_> {
                 .any(|warning| words.replacen("warning: ", "", 1).ends_with(&warning.message));
             if !is_about_the_file && self.warned.insert((case, words.to_owned())) {
                 let what = format!("warning: {}: {words}", self.words(position));
-                points::tell(self.name.word(), self, &what);
+                run_series::tell(self.name.word(), self, &what);
             }
         }
     }
@@ -232,7 +234,7 @@ impl Repeats<'_> {
                 "warning: no job of {} is called like one of {}, so nothing of them will be compared",
                 new.shown, base.shown
             );
-            points::tell(self.name.word(), self, &what);
+            run_series::tell(self.name.word(), self, &what);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The files of the whole run: report, bandwidth log, trigger. None of them may be a file that a job needs.
 
 use crate::console::OpenError;
-use crate::destination;
+use crate::output_file;
 use iolite_host::ThisMachine;
 use iolite_options::RunOptions;
 use iolite_plan::{Plan, own_files};
@@ -45,13 +45,13 @@ pub fn check_against(run: &RunOptions, needed: &dyn Fn(&Path) -> Option<String>)
         if let Some(what) = there(path) {
             return Err(refused(format!("go into {what}")));
         }
-        let beside = destination::beside(path);
+        let beside = output_file::beside(path);
         if let Some(what) = there(&beside) {
             return Err(refused(format!("grow in {}, which is {what}", beside.display())));
         }
     }
     if let Some(path) = run.page_file() {
-        for path in [destination::beside(&path), path] {
+        for path in [output_file::beside(&path), path] {
             if let Some(what) = there(&path) {
                 let how = format!(
                     "the page would go into {}, which is {what}; give --output another name",

@@ -5,8 +5,9 @@
 //! obstacles are reported, but have no other effect (except that a store locked by another program costs a second). The
 //! report is the same in all cases.
 
-use crate::diagnostic;
-use crate::{console, program};
+use crate::console;
+use crate::messages::diagnostic;
+use crate::messages::program;
 use iolite_options::{Name, RunOptions};
 use iolite_report::{Exporter, Json, clock};
 use iolite_stats::Report;

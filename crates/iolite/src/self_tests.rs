@@ -4,7 +4,7 @@ mod checksums;
 mod clock;
 mod copies;
 
-use crate::complain;
+use crate::messages::complain;
 use iolite_options::SelfTest;
 use std::fmt::Write;
 use std::hint::black_box;
@@ -22,7 +22,7 @@ pub fn run(program: &'static str, test: &SelfTest) -> ExitCode {
         SelfTest::Copies(names) => copies::measure(names),
     };
     match outcome {
-        Ok(text) => crate::answer(program, &text, 0),
+        Ok(text) => crate::messages::answer(program, &text, 0),
         Err(problem) => {
             complain(program, &problem);
             ExitCode::FAILURE

@@ -1,11 +1,12 @@
 //! One run as its user sees it: the announcement, notes and status lines during the run, the report.
 
-use crate::act;
+use crate::act_profile;
 use crate::console::{self, Console, LastError};
-use crate::drawn_logs::Logs;
-use crate::live::{About, Live};
+use crate::live_page::{About, Live};
+use crate::messages::diagnostic;
+use crate::page_logs::Logs;
 use crate::repeated::Repeated;
-use crate::{diagnostic, facts};
+use crate::run_facts;
 use iolite_host::Machine;
 use iolite_options::{EtaWhen, IdleProfile, Name, OutputFormat, RunOptions};
 use iolite_page::logs::Drawings;
@@ -30,7 +31,7 @@ pub struct Session<'a> {
     line: LiveLine,
     last_newline: Instant,
     /// The slices of `--profile=act`.
-    slices: Option<act::Slices>,
+    slices: Option<act_profile::Slices>,
     /// The run over time, for formats that have it.
     recorder: Option<Recorder>,
     facts: Option<Facts>,
@@ -65,7 +66,7 @@ impl<'a> Session<'a> {
             facts: None,
             warnings: Vec::new(),
             workers: 0,
-            slices: (run.profile.as_deref() == Some("act")).then(act::Slices::default),
+            slices: (run.profile.as_deref() == Some("act")).then(act_profile::Slices::default),
         }
     }
 
@@ -81,7 +82,7 @@ impl<'a> Session<'a> {
             status_interval: (self.run.status_interval > 0)
                 .then(|| Duration::from_millis(self.run.status_interval)),
             idleness: self.run.idle_prof.map(|profile| profile == IdleProfile::PerCpu),
-            slice_interval: self.slices.is_some().then_some(act::SLICE),
+            slice_interval: self.slices.is_some().then_some(act_profile::SLICE),
             status_files: status_files(self.run),
             trigger: Trigger {
                 file: self.run.trigger_file.clone(),
@@ -117,7 +118,7 @@ impl<'a> Session<'a> {
         if is_shown {
             self.logs = Logs::of(plan);
         }
-        self.facts = Some(facts::of(plan, machine));
+        self.facts = Some(run_facts::of(plan, machine));
     }
 
     /// Remembers warnings about the input, a line each, for reports that have them.

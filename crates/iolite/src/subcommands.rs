@@ -10,12 +10,12 @@ macro_rules! line {
 pub mod compare;
 mod dedupe;
 mod device;
-mod kept;
+mod input;
 mod keys;
 mod log2csv;
 mod report;
 mod runs;
-mod source;
+mod stored_run;
 mod sweep;
 mod trace;
 mod verify_state;
@@ -56,11 +56,11 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
         // Stored results may come from anyone, so control characters are escaped for a terminal.
         Ok((text, status)) if io::stdout().is_terminal() => {
             let shown = crate::console::harmless(text.as_bytes());
-            crate::answer(program, &String::from_utf8_lossy(&shown), status)
+            crate::messages::answer(program, &String::from_utf8_lossy(&shown), status)
         }
-        Ok((text, status)) => crate::answer(program, &text, status),
+        Ok((text, status)) => crate::messages::answer(program, &text, status),
         Err(why) => {
-            crate::complain(program, &format_args!("{}: {why}", command.name));
+            crate::messages::complain(program, &format_args!("{}: {why}", command.name));
             ExitCode::FAILURE
         }
     }

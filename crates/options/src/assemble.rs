@@ -6,8 +6,8 @@
 //! engine; file names last. On a command line they are applied as written.
 
 use crate::command_line::owner_names;
+use crate::dependencies::Loners;
 use crate::engines::E4defragOptions;
-use crate::needs::Loners;
 use crate::section::{Section, Setting, could_be_a_typing_mistake, shortened};
 use crate::spelling::did_you_mean;
 use crate::{Diagnostic, JobOptions, Name, engines, registry};

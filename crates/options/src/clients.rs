@@ -4,7 +4,7 @@
 //! and mistakes are reported with line and column. Included files are sent with them.
 
 use crate::jobfile::{self, Surroundings, Texts};
-use crate::others::{Named, WhenLost, on_command_line};
+use crate::machine_options::{Named, WhenLost, on_command_line};
 use crate::run_options::Asked;
 use crate::section::Section;
 use crate::{Diagnostic, OutputFormat, RunOptions};

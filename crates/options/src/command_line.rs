@@ -17,7 +17,7 @@ use crate::section::{
     Section, Setting, could_be_a_typing_mistake, is_global_name, odd_global_name, shortened,
 };
 use crate::spelling;
-use crate::sys::MachineFacts;
+use crate::system_variables::MachineFacts;
 use crate::values::Notes;
 use crate::{Diagnostic, Name, Origin, engines, registry, substitute};
 use std::ffi::{OsStr, OsString};

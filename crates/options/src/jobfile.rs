@@ -5,7 +5,7 @@
 //! continues.
 
 use crate::section::{Section, Setting, is_global_name, odd_global_name, shortened};
-use crate::sys::MachineFacts;
+use crate::system_variables::MachineFacts;
 use crate::{Diagnostic, Origin, commands, engines, registry, substitute};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

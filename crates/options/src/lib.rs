@@ -9,7 +9,7 @@
 //! | options of engines; what an engine is | `engines/`; `engines/catalogue.rs` in the words of `engines/facets.rs` |
 //! | parsing of values, and what of them is ignored; their types | `values/`, `values/notes.rs`; `typed.rs` |
 //! | job files | `jobfile.rs`, `substitute.rs`; sections that `--section` leaves out: `assemble.rs` |
-//! | the meaning of several options together | `decided.rs`, `rules.rs`, `needs.rs` |
+//! | the meaning of several options together | `decided.rs`, `rules.rs`, `dependencies.rs` |
 //! | what differs under the name `fio`; refusals in its words | `name.rs`; `JobOptions::be_as_fio` and `reason` in `decided.rs` |
 //! | suggestions for misspelt words | `spelling.rs` |
 //! | secrets: what stands in their place, and where they come from | `is_secret` in `definition.rs`; `engines/secret.rs`; in URLs: `engines/url.rs` |
@@ -27,15 +27,15 @@ mod decided;
 mod defaults;
 pub mod definition;
 mod defs;
+mod dependencies;
 pub mod engines;
 mod expression;
 pub mod help;
 mod job;
 mod jobfile;
+mod machine_options;
 pub mod manual;
 mod name;
-mod needs;
-mod others;
 mod parse;
 pub mod profiles;
 pub mod registry;
@@ -47,7 +47,7 @@ mod section;
 mod showcmd;
 pub mod spelling;
 mod substitute;
-mod sys;
+mod system_variables;
 #[cfg(test)]
 mod tests;
 mod typed;
@@ -59,8 +59,8 @@ mod wrap;
 pub use clients::{Client, Launched, RunElsewhere, SentFile, SentJobs, Serving};
 pub use engines::EngineOptions;
 pub use job::*;
+pub use machine_options::WhenLost;
 pub use name::Name;
-pub use others::WhenLost;
 pub use parse::{NO_JOBS, launched, parse, parse_sent, parse_with, repeated, run_options};
 pub use repeat::{Repeat, Repeated};
 pub use run::*;

@@ -9,7 +9,7 @@ use crate::repeat::{self, Repeated};
 use crate::rules;
 use crate::run_options::{Asked, DEBUG_CATEGORIES, Question};
 use crate::section::Section;
-use crate::sys::MachineFacts;
+use crate::system_variables::MachineFacts;
 use crate::{
     Diagnostic, Invocation, JobOptions, Name, Origin, OutputFormat, RunOptions, check_web, commands, help,
     showcmd, usage,

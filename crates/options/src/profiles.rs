@@ -9,7 +9,7 @@ mod tiobench;
 
 use crate::definition::{Definition, Given, Kind};
 use crate::section::{Section, Setting};
-use crate::sys::MachineFacts;
+use crate::system_variables::MachineFacts;
 use crate::values::{Notes, SECOND, integer, time};
 use crate::{Diagnostic, Origin};
 

@@ -4,7 +4,7 @@
 
 mod landings;
 
-use crate::others::{Named, Others, WhenLost};
+use crate::machine_options::{Named, Others, WhenLost};
 use crate::values::Notes;
 use crate::{OutputFormat, Repeat, RunOptions, SelfTest, profiles, web_address, web_tls};
 pub(crate) use landings::UNKNOWN_CATEGORY;

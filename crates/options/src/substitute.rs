@@ -5,7 +5,7 @@
 //! `($ncpus+1)/2`), it is computed; any other text (`/data/$ncpus-a`) is not computed. Division drops the fraction, as
 //! in fio.
 
-use crate::sys::MachineFacts;
+use crate::system_variables::MachineFacts;
 
 /// Replaces every `${NAME}` by its value in `environment`; an unknown name becomes empty.
 ///

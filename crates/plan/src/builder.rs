@@ -2,7 +2,9 @@
 
 use crate::control_groups::ControlGroup;
 use crate::resolve::address_there;
-use crate::{JobPlan, Names, Plan, Problem, WorkerPlan, affinity, check, dedupe, files, logs, replay, room};
+use crate::{
+    JobPlan, Names, Plan, Problem, WorkerPlan, affinity, check, dedupe, files, logs, memory_need, replay,
+};
 use iolite_host::Machine;
 use iolite_options::engines::{EngineInfo, UnitKind};
 use iolite_options::{JobOptions, RunOptions};
@@ -105,7 +107,7 @@ impl Builder<'_> {
         self.plan.waves += u32::from(stonewall);
         let first_worker = self.plan.workers.len();
         let room = self.machine.memory().obtainable();
-        let exceeded = room::exceeded(&options, self.run.parse_only, room)
+        let exceeded = memory_need::exceeded(&options, self.run.parse_only, room)
             .or_else(|| Some(("numjobs", self.more_than_there_may_be(&options)?)));
         if let Some((option, message)) = exceeded {
             self.problems.push(Problem::of(&options, option, message));

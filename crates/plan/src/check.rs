@@ -6,8 +6,8 @@
 use crate::replay::Replay;
 use crate::safety;
 use crate::{
-    Plan, Problem, abilities, affinity, amounts, dedupe, limits, logs, measuring, memory, offsets, placement,
-    priorities, rates, readonly, replay,
+    Plan, Problem, affinity, amounts, dedupe, limits, logs, measuring, memory, offsets, placement,
+    priorities, rates, readonly, replay, system_support,
 };
 use iolite_host::Machine;
 use iolite_options::engines::{EngineInfo, Obstacle};
@@ -48,7 +48,7 @@ pub fn job(
 /// The demands of a whole plan that this machine cannot meet. Reporting them before the first file is touched is better
 /// than letting workers fail.
 pub fn impossible(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
-    let of_plan = [limits::problems, abilities::problems, affinity::problems, logs::problems];
+    let of_plan = [limits::problems, system_support::problems, affinity::problems, logs::problems];
     of_plan.iter().flat_map(|problems| problems(plan, machine)).collect()
 }
 

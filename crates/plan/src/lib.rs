@@ -14,13 +14,12 @@
 //! | what a job does as a whole: what ends it, its report, samples, watching, estimates | `job.rs` and its parts |
 //! | a job's seed, its number on disk, the name of its state | `builder.rs` (`place`) |
 //! | jobs that are refused | of one job: `check.rs`, `amounts.rs`, `measuring.rs`; what engines cannot do: `engines.rs` (facets), own options of an engine: `obstacles` in `options/src/engines/own.rs`; devices in use, wrong kinds of files: `safety.rs`; `--readonly`: `readonly.rs`; files that a run would destroy: `own_files.rs`; unverifiable data: `verification/obstacles.rs`, `unforeseeable.rs`, `rivalries.rs` |
-//! | demands that the machine cannot meet | `room.rs` (memory), `limits.rs`, `abilities.rs` (clocks, atomic writes), `affinity.rs` |
+//! | demands that the machine cannot meet | `memory_need.rs` (memory), `limits.rs`, `system_support.rs` (clocks, atomic writes), `affinity.rs` |
 //! | zones | `zones.rs`: refusals and regions of whole zones; `zones/devices.rs`: devices that workers share |
 //! | several workers that write to one place, and verify | `verification/rivalries.rs`, `imprint.rs` |
 //! | replays | `replay.rs` scans a trace once; `workload.rs` (`replayed`): a trace in the terms of a workload, for verification |
 //! | control groups, rates of several machines, jobs reported together | `control_groups.rs`; `rates.rs`; `reporting.rs` |
 
-mod abilities;
 mod affinity;
 mod amounts;
 mod block_devices;
@@ -39,6 +38,7 @@ mod limits;
 mod logs;
 mod measuring;
 mod memory;
+mod memory_need;
 mod names;
 mod namespaces;
 mod offsets;
@@ -51,9 +51,9 @@ mod remarks;
 mod replay;
 mod reporting;
 pub mod resolve;
-mod room;
 mod safety;
 mod storages;
+mod system_support;
 pub mod verification;
 mod workers;
 mod workload;
@@ -68,12 +68,12 @@ pub(crate) use layout::{FileFacts, LayoutContext, is_endless, layout, layout_of_
 pub use layout::{FileLayout, Layout, LeftOut, NamedFiles, ZonedFile};
 pub use logs::{logs_asked, logs_of_workers};
 pub use memory::holds_data;
+pub use memory_need::buffers as too_large_buffers;
 pub use names::Names;
 pub use priorities::MOST_PRIORITIES;
 pub use rates::Share;
 pub(crate) use replay::replay_layout;
 pub use replay::{FileNeeds, ReplayPlan, Target};
-pub use room::buffers as too_large_buffers;
 pub use safety::is_missing_device;
 pub use storages::{NoStorages, Storages};
 pub use workers::{Barrier, Plan, SharedContent, WorkerPlan};

@@ -7,8 +7,8 @@
 mod ending;
 mod limits;
 mod run;
-mod strangers;
 mod turn;
+mod unidentified;
 
 use crate::address::Address;
 use crate::child::Permissions;
@@ -32,8 +32,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
-use strangers::{Place, Strangers};
 use turn::Turns;
+use unidentified::{Place, Strangers};
 
 /// How long a run that was asked to end may take before it is killed.
 const GRACE: Duration = Duration::from_secs(3);

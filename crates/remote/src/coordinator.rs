@@ -3,21 +3,21 @@
 //! Each agent has a thread that reads its messages, and one channel brings everything to the caller's thread. So an
 //! agent that hangs delays the others at most for the time that it may be silent.
 
-mod ear;
+mod listener;
 mod step;
 mod turns;
 
 use crate::address::Address;
-use crate::carrier::{self, Carrier, Carriers};
+use crate::carrier_process::{self, Carrier, Carriers};
 use crate::connection::Connection;
 use crate::frame;
 use crate::keys::Keys;
 use crate::message::{Done, FromAgent, Hello, Refusal, Request, SAME_VERSION, ToAgent, machine_name};
 use crate::returned::Keeper;
 use crate::ssh;
-use ear::listen;
 use iolite_os::time;
 use iolite_stats::{Event, InStep, Measured, StartSpread, SteadyReport};
+use listener::listen;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -217,7 +217,7 @@ impl Coordinator {
         // Ends all connections first, and then waits for all carriers together.
         links.iter().for_each(|link| link.connection.end());
         let carriers: Vec<_> = links.iter().filter_map(|link| link.carrier.clone()).collect();
-        carrier::wait_for_all(&carriers, carrier::GRACE);
+        carrier_process::wait_for_all(&carriers, carrier_process::GRACE);
         Err(NotReached::Failed(failed))
     }
 
@@ -253,8 +253,11 @@ impl Coordinator {
         let carriers: Vec<_> = links.iter().filter_map(|link| link.carrier.clone()).collect();
         for (index, ((link, request), tag)) in links.into_iter().zip(requests).zip(tags).enumerate() {
             let keeper = Keeper::new(Path::new(""), tag);
-            let shared =
-                ear::Shared { sender: sender.clone(), is_ended: run.is_ended.clone(), turns: turns.clone() };
+            let shared = listener::Shared {
+                sender: sender.clone(),
+                is_ended: run.is_ended.clone(),
+                turns: turns.clone(),
+            };
             match listen(index, link, request, keeper, settings.timeout, shared) {
                 Ok(writer) => run.writers.push(Some(writer)),
                 Err(error) => {
@@ -304,8 +307,8 @@ impl Finished {
     pub fn end(mut self) {
         self.run.is_ended.store(true, SeqCst);
         self.run.writers.drain(..).flatten().for_each(|writer| lock(&writer).end());
-        let patience = if self.run.is_given_up { Duration::ZERO } else { carrier::GRACE };
-        carrier::wait_for_all(&self.carriers, patience);
+        let patience = if self.run.is_given_up { Duration::ZERO } else { carrier_process::GRACE };
+        carrier_process::wait_for_all(&self.carriers, patience);
     }
 }
 

@@ -13,11 +13,11 @@
 //!
 //! | what | file |
 //! |---|---|
-//! | an agent and its runs | `agent.rs`, `agent/run.rs`; in a process of its own: `child.rs`; limits of clients: `agent/limits.rs`, `agent/strangers.rs` |
-//! | the coordinator | `coordinator.rs` (clocks, the moment of the start), `coordinator/ear.rs` (a thread per agent), `coordinator/step.rs` (barriers, common steady states), `coordinator/turns.rs` |
+//! | an agent and its runs | `agent.rs`, `agent/run.rs`; in a process of its own: `child.rs`; limits of clients: `agent/limits.rs`, `agent/unidentified.rs` |
+//! | the coordinator | `coordinator.rs` (clocks, the moment of the start), `coordinator/listener.rs` (a thread per agent), `coordinator/step.rs` (barriers, common steady states), `coordinator/turns.rs` |
 //! | bytes, frames, greetings, messages | `stream.rs`, `connection.rs`; `frame.rs`; `greeting.rs`; `message.rs` |
 //! | keys and TLS | `tls.rs`, `keys.rs`, `keys/home.rs` |
-//! | agents started by ssh | `ssh.rs`, `carrier.rs`, `Agent::serve_starter` |
+//! | agents started by ssh | `ssh.rs`, `carrier_process.rs`, `Agent::serve_starter` |
 //! | ranks of a launcher (`--mpi`) | `ranks.rs`, `ranks/meeting.rs` |
 //! | files that come back: logs, states | `returned.rs`; until then: `spool.rs` |
 //! | files that a run may use (`--serve-only`) | `confine.rs` |
@@ -30,7 +30,7 @@
 
 pub mod address;
 pub mod agent;
-mod carrier;
+mod carrier_process;
 pub mod child;
 pub mod confine;
 mod connection;

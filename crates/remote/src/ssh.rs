@@ -6,7 +6,7 @@
 //! A shell may print text when it starts. So the script that starts the agent prints a marker line, and everything
 //! before it is skipped.
 
-use crate::carrier::{Carrier, Carriers, LINE, REASON, printable};
+use crate::carrier_process::{Carrier, Carriers, LINE, REASON, printable};
 use crate::stream::Stream;
 use std::collections::VecDeque;
 use std::fs::File;

@@ -5,9 +5,9 @@ mod children;
 mod ends;
 mod gate;
 mod samples;
+mod snapshots;
 mod steady;
 mod stopping;
-mod telling;
 mod watch;
 mod waves;
 

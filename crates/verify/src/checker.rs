@@ -3,11 +3,11 @@
 use crate::block::{
     Diagnosis, Expected, Field, Header, HeaderFormat, Mismatch, Mixture, Spec, Verifier, Write,
 };
-use crate::earlier::{Alike, Earlier};
-use crate::others::{Candidates, OtherStates};
+use crate::earlier::Earlier;
 use crate::passes::Found;
 use crate::question::{Expect, Question, SavedWrites, seed_of};
-use crate::rules::EarlierRun;
+use crate::rival_states::{Candidates, OtherStates};
+use crate::rules::{Alike, EarlierRun};
 use iolite_workload::Io;
 use iolite_workload::history::WriteMap;
 use std::collections::HashMap;

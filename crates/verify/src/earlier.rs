@@ -5,26 +5,12 @@
 //! other seeds. Until a block with a seed of this job has been seen, blocks with other seeds may be right as well.
 
 use crate::block::{Header, HeaderFormat};
-use crate::rules::EarlierRun;
-use serde::{Deserialize, Serialize};
+use crate::rules::{Alike, EarlierRun};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Headers of the old layout store a part of a write's number. For the rest, this many passes are tried.
 const MOST_PASSES_V333: u64 = 1 << 12;
-
-/// How far an earlier run agrees with this job, whatever its seed was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Alike {
-    /// Each write, and its place.
-    Writes,
-    /// The same, except for the number of writes.
-    Beginning,
-    /// The set of blocks that are written, in any order.
-    Places,
-    /// No agreement.
-    Nothing,
-}
 
 /// The known facts about the earlier run. All threads that check share the sightings.
 #[derive(Clone, Debug)]

@@ -18,7 +18,7 @@
 //! |---|---|
 //! | blocks on disk | the idea: `block.rs`; `block/header.rs`, `digest.rs`, `check.rs`; what is wrong with one: `inquiry.rs`, `mismatch.rs`; after a crash: `mixture.rs` |
 //! | what must be where, and the order of reading back | `rules.rs`; during the run: `verification.rs`, `read_back.rs`, `checker.rs` |
-//! | writes of several workers to one place | `turns.rs`, `owners.rs`, `others.rs` |
+//! | writes of several workers to one place | `turns.rs`, `owners.rs`, `rival_states.rs` |
 //! | states | `state.rs` and its parts; what a state requires: `demands.rs` |
 //! | data that a device appends elsewhere, or compares itself | `landed` in `verification.rs`; `compared.rs` |
 
@@ -29,20 +29,20 @@ mod backlog;
 mod checker;
 mod compared;
 mod demands;
-mod doubt;
 mod dump;
 mod earlier;
-mod keeper;
+mod earlier_progress;
 mod load_error;
-mod others;
 mod owners;
 mod passes;
 mod pool;
 mod question;
-mod reach;
 mod read_back;
+mod repeated_reads;
+mod rival_states;
 mod rivals;
 mod rules;
+mod state_keeper;
 mod trims;
 mod turns;
 mod verification;
@@ -50,17 +50,16 @@ mod verification;
 pub use checker::Checker;
 pub use compared::Compared;
 pub use demands::Demands;
-pub use earlier::Alike;
-pub use keeper::Keeper;
 pub use load_error::LoadError;
-pub use others::check as check_rival_state;
 pub use owners::{Extent, LARGEST_GRANULE, MOST_GRANULES, Owner, Owners};
 pub use passes::Found;
 pub use pool::{Checked, Pool};
 pub use question::{Expect, Question, SavedWrites};
 pub use read_back::ReadBack;
+pub use rival_states::check as check_rival_state;
 pub use rivals::{FileRivals, Rivals, SharedFile};
-pub use rules::{EarlierRun, Keep, Load, ReadBackRules, Rules, StateRules, TrimRules};
+pub use rules::{Alike, EarlierRun, Keep, Load, ReadBackRules, Rules, StateRules, TrimRules};
+pub use state_keeper::Keeper;
 pub use trims::Trims;
 pub use turns::{Aim, Part, Turns};
 pub use verification::{Role, SetupError, Telling, Verification};

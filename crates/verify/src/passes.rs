@@ -23,9 +23,9 @@
 //! the numbers are stored as runs of equal distance from the expected ones. A history of 4 bytes for each block, as
 //! for other workloads that write blocks again, is used only if there are too many runs, or for the latter two orders.
 
-use crate::earlier::Alike;
 use crate::question::Expect;
 use crate::read_back::{ReadBack, expected};
+use crate::rules::Alike;
 use crate::rules::{ReadBackRules, Rules};
 use iolite_workload::history::{Need, Replay, Standing, Written};
 use iolite_workload::{Io, Spec};

@@ -1,7 +1,6 @@
 //! The rules of a worker's verification, as plain values.
 
 use crate::block::Spec;
-use crate::earlier::Alike;
 use crate::rivals::Rivals;
 use crate::state::{Policy, StateFile, StateImprint, StateNames};
 use iolite_workload::history::Need;
@@ -81,6 +80,19 @@ pub enum ReadBackRules {
     },
     /// Everything at the end of each pass.
     AtEnd(Need),
+}
+
+/// How far an earlier run agrees with this job, whatever its seed was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Alike {
+    /// Each write, and its place.
+    Writes,
+    /// The same, except for the number of writes.
+    Beginning,
+    /// The set of blocks that are written, in any order.
+    Places,
+    /// No agreement.
+    Nothing,
 }
 
 /// The writes of an earlier run, which are known because this job would do the same.

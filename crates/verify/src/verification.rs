@@ -4,19 +4,19 @@ use crate::block::{Field, Identity, Mismatch, SpecError, Stamper};
 use crate::checker::{Checker, MOST_DESCRIBED};
 use crate::compared::{Compared, Comparisons};
 use crate::demands::Demands;
-use crate::doubt::Doubt;
 use crate::dump;
-use crate::earlier::Alike;
-use crate::keeper::Keeper;
+use crate::earlier_progress::Reach;
 use crate::load_error::LoadError;
-use crate::others::{self, OtherStates};
 use crate::owners::{Owner, Owners};
 use crate::passes::{Found, Passes};
 use crate::pool::Pool;
 use crate::question::{Expect, Question};
-use crate::reach::Reach;
 use crate::read_back::ReadBack;
+use crate::repeated_reads::Doubt;
+use crate::rival_states::{self, OtherStates};
+use crate::rules::Alike;
 use crate::rules::{Keep, Load, ReadBackRules, Rules, StateRules};
+use crate::state_keeper::Keeper;
 use crate::trims::Trims;
 use crate::turns::{Aim, Part, Turns};
 use iolite_types::Direction;
@@ -534,7 +534,10 @@ fn checker(rules: &Rules, seed: u64, number: u16) -> Result<Checker, LoadError> 
         StateRules::Load(Load { policy, comes_later, .. }) => {
             // All other states of rivals have been checked before the run.
             if *comes_later {
-                rules.rivals.states().try_for_each(|(path, name)| others::check(path, name, *policy))?;
+                rules
+                    .rivals
+                    .states()
+                    .try_for_each(|(path, name)| rival_states::check(path, name, *policy))?;
             }
             checker.beside(OtherStates::load(*policy, &rules.rivals)?)
         }

@@ -1,6 +1,6 @@
 //! Answers. Each one ends its connection.
 
-use crate::wire::Wire;
+use crate::transport::Wire;
 use serde_json::Value;
 use std::io::{self, Read};
 use std::sync::Arc;

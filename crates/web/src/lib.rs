@@ -7,12 +7,12 @@
 //!
 //! | content | file |
 //! |---|---|
-//! | the run's end of the socket | `handing.rs`, messages: `message.rs` |
+//! | the run's end of the socket | `run_side.rs`, messages: `message.rs` |
 //! | the process | `process.rs` |
-//! | the state of the run, and the events for readers | `run.rs`, `telling.rs` |
-//! | stored results, in a process that does not fork | `shelf.rs`; comparisons: `shelf/comparison.rs`; forms: `form.rs` |
-//! | jobs that are written and started in the browser | `desk.rs` |
-//! | connections and their limits | `server.rs`, `wire.rs`; keys and names: `security.rs` |
+//! | the state of the run, and the events for readers | `run.rs`, `event_stream.rs` |
+//! | stored results, in a process that does not fork | `stored_results.rs`; comparisons: `stored_results/comparison.rs`; forms: `form.rs` |
+//! | jobs that are written and started in the browser | `submitted_jobs.rs` |
+//! | connections and their limits | `server.rs`, `transport.rs`; keys and names: `security.rs` |
 //! | requests and answers | `request.rs`, `answer.rs` |
 //! | access control | `access.rs` |
 //!
@@ -22,29 +22,29 @@
 
 mod access;
 mod answer;
-mod desk;
+mod event_stream;
 mod form;
-mod handing;
 mod message;
 mod process;
 mod request;
 mod run;
+mod run_side;
 mod security;
 mod server;
 mod shared_events;
-mod shelf;
 mod state;
-mod telling;
-mod wire;
+mod stored_results;
+mod submitted_jobs;
+mod transport;
 
 pub use access::{Rights, Token};
-pub use desk::{Clerk, Desk, JobChannel};
-pub use handing::{LivePage, Lost};
+pub use event_stream::{LOST, WAITS};
 pub use message::{Held, Hello, Judgement, Mistake, Step, Written};
 pub use process::serve;
+pub use run_side::{LivePage, Lost};
 pub use security::Certified;
-pub use shelf::{Entry, Library, Resident};
-pub use telling::{LOST, WAITS};
+pub use stored_results::{Entry, Library, Resident};
+pub use submitted_jobs::{Clerk, Desk, JobChannel};
 
 /// The first argument of the process of a page.
 pub const WORD: &str = "--page-of-a-run";

@@ -7,7 +7,7 @@ use crate::request::Request;
 use crate::run::Run;
 use crate::security::{Certified, Names};
 use crate::server::{self, Open, Site};
-use crate::wire::Wire;
+use crate::transport::Wire;
 use iolite_os::process::{Process, outlive_parent, replace};
 use iolite_remote::frame;
 use std::fs::File;

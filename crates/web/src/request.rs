@@ -1,6 +1,6 @@
 //! Requests: parses the head, within limits, and reads the body if the sender is authorised.
 
-use crate::wire::Wire;
+use crate::transport::Wire;
 use std::io::{self, Read};
 use std::time::Duration;
 

@@ -2,12 +2,12 @@
 
 use crate::access::{Access, Rights};
 use crate::answer::{Answer, stream_head};
+use crate::event_stream::{Position, events_for};
 use crate::message::Hello;
 use crate::request::Request;
 use crate::shared_events::SharedEvents;
 use crate::state::State;
-use crate::telling::{Position, events_for};
-use crate::wire::Wire;
+use crate::transport::Wire;
 use iolite_os::process::Process;
 use iolite_page::live;
 use iolite_report::{Exporter, Json, Program};

@@ -2,7 +2,7 @@
 
 use crate::answer::Answer;
 use crate::request::{Refusal, Request};
-use crate::wire::Wire;
+use crate::transport::Wire;
 use rustls::ServerConfig;
 use std::net::TcpListener;
 use std::sync::Arc;

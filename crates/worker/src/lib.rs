@@ -27,6 +27,7 @@ mod command;
 pub mod creation;
 #[cfg(test)]
 mod delay_tests;
+mod end_messages;
 mod files;
 mod flow;
 mod io_loop;
@@ -40,13 +41,12 @@ mod ramp;
 mod reading_back;
 mod record;
 mod replay;
+mod replays_and_zones;
 mod scheduler;
 #[cfg(test)]
 mod short_tests;
-mod special;
 mod syncs;
 mod target;
-mod telling;
 #[cfg(test)]
 mod unit_tests;
 mod usage;
@@ -80,7 +80,7 @@ use pace::Pace;
 use priority::Priorities;
 use ramp::SizedRamp;
 use replay::Replay;
-use special::Special;
+use replays_and_zones::Special;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -3,7 +3,7 @@
 //! Each machine sends samples of itself, summed over its workers, at its own times. One sample of each machine makes a
 //! combined sample. So each window of a machine's curve counts the I/Os between two of its own samples.
 
-use crate::live::{About, Live};
+use crate::live_page::{About, Live};
 use iolite_options::{Name, RunOptions};
 use iolite_page::Html;
 use iolite_report::{Exporter, Program};

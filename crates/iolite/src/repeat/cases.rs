@@ -1,9 +1,10 @@
 //! The subject of repeats: job files, each with the options of the command line.
 
-use crate::points::foresight::Foresight;
-use crate::points::{self, Start};
+use crate::local_run::{draft, run_all};
+use crate::run_files;
+use crate::run_series::foresight::Foresight;
+use crate::run_series::{self, Start};
 use crate::saving::Saving;
-use crate::{draft, run_all, run_files};
 use iolite_host::ThisMachine;
 use iolite_options::{Diagnostic, Invocation, JobOptions, NO_JOBS, Name, Repeated, RunOptions, parse_with};
 use std::collections::BTreeSet;
@@ -115,7 +116,7 @@ impl Case {
             file: file.cloned(),
             text,
             fingerprint: fingerprint(repeated, &batches),
-            seconds: points::seconds(&jobs),
+            seconds: run_series::seconds(&jobs),
             names: jobs.iter().map(|job| job.name.clone()).collect(),
             warnings,
             batches,

@@ -2,8 +2,8 @@
 
 mod logs;
 
-use super::{kept, source};
-use crate::destination::Destination;
+use super::{input, stored_run};
+use crate::output_file::Destination;
 use iolite_options::commands::Asked;
 use iolite_page::logs::Drawings;
 use iolite_stored::last_report;
@@ -19,7 +19,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
             "needs the name of one result in JSON (- is standard input), or run:12 of the store".to_owned()
         );
     };
-    let (name, text, source) = if kept::is_kept(file) {
+    let (name, text, source) = if stored_run::is_kept(file) {
         let word = file.to_string_lossy();
         let Some(text) = of_kept(asked, &word)? else { return Ok(String::new()) };
         (word.into_owned(), text, None)
@@ -28,8 +28,8 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
         let name =
             if is_standard_stream(path) { "standard input".to_owned() } else { path.display().to_string() };
         let told = |error: std::io::Error| format!("{name}: {error}");
-        let opened = source::open(program, path).map_err(told)?;
-        let text = source::text(&mut BufReader::with_capacity(64 << 10, opened)).map_err(told)?;
+        let opened = input::open(program, path).map_err(told)?;
+        let text = input::text(&mut BufReader::with_capacity(64 << 10, opened)).map_err(told)?;
         // Writing the page would destroy the result, even if it was given by another name (a link, standard input).
         let source = if is_standard_stream(path) { Path::new("/dev/stdin") } else { path };
         (name, text, Some(source.to_owned()))
@@ -40,7 +40,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     if !files.is_empty() {
         let drawings = Drawings::of_all(&report, &files).map_err(|why| format!("--logs: {why}"))?;
         for note in &drawings.notes {
-            crate::complain(program, &format_args!("report: warning: {note}"));
+            crate::messages::complain(program, &format_args!("report: warning: {note}"));
         }
         drawings.add_to(&mut report);
     }
@@ -74,7 +74,7 @@ fn is_same(source: &Path, output: &Path) -> bool {
 
 /// A run of the store; the newest if several have the label.
 fn of_kept(asked: &Asked, word: &str) -> Result<Option<String>, String> {
-    let opened = kept::Opened::of(asked)?;
+    let opened = stored_run::Opened::of(asked)?;
     let found = opened.named(word)?.into_iter().next_back();
     found.map(|run| opened.report(run)).transpose()
 }

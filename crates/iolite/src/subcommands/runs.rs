@@ -4,7 +4,7 @@ mod exchange;
 mod filter;
 mod list;
 
-use super::kept::Opened;
+use super::stored_run::Opened;
 use crate::saving;
 use filter::Filter;
 use iolite_options::commands::Asked;

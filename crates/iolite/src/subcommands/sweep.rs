@@ -7,10 +7,10 @@ mod presets;
 mod table;
 mod targets;
 
-use crate::INTERRUPTED;
-use crate::points::directory::{Directory, Place};
-use crate::points::foresight::Foresight;
-use crate::points::{self, Course, Points, Start};
+use crate::exit_status::INTERRUPTED;
+use crate::run_series::directory::{Directory, Place};
+use crate::run_series::foresight::Foresight;
+use crate::run_series::{self, Course, Points, Start};
 use crate::saving;
 use iolite_host::Mounts;
 use iolite_options::commands::Asked;
@@ -128,7 +128,7 @@ impl Points for Measuring {
     fn take(&mut self, position: usize, report: &Value) -> Result<String, String> {
         let run = &self.sweep.runs[position];
         let point = Measured::of(run, &self.sweep.cases[run.case], report)?;
-        let words = points::short(&point.figures);
+        let words = run_series::short(&point.figures);
         self.measured[position] = Ok(point);
         Ok(words)
     }
@@ -168,8 +168,8 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     let measured = sweep.runs.iter().map(|_| Err("it has not been run".to_owned())).collect();
     let mut measuring = Measuring { sweep, measured };
     announce(program, &measuring, &directory, &foresight);
-    let course = points::perform(program, &mut measuring, &directory);
-    let has_results = !points::remove_without_results(&measuring, &directory);
+    let course = run_series::perform(program, &mut measuring, &directory);
+    let has_results = !run_series::remove_without_results(&measuring, &directory);
     if !has_results {
         remove_files(&directory);
     } else if !matches!(course, Ok(Course::Through)) {
@@ -188,7 +188,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     let outcome = Outcome::new(sweep, measured, &times);
     let answer = print(&outcome);
     if !has_results {
-        points::tell(program, &measuring, "no point has a result, so nothing is kept");
+        run_series::tell(program, &measuring, "no point has a result, so nothing is kept");
         return Ok((answer, 1));
     }
     directory.write("result.json", &outcome::json(&outcome))?;
@@ -201,7 +201,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         directory.finish()?;
     }
     let page = directory.path.join("result.html");
-    points::tell(program, &measuring, &format!("the page is {}", page.display()));
+    run_series::tell(program, &measuring, &format!("the page is {}", page.display()));
     Ok((answer, u8::from(has_failed)))
 }
 
@@ -217,29 +217,29 @@ fn tell_what_stays(program: &str, measuring: &Measuring, directory: &Directory) 
             "{}: this file stays, for the same command to continue with it; remove it if you do not",
             file.display()
         );
-        points::tell(program, measuring, &what);
+        run_series::tell(program, measuring, &what);
     }
 }
 
 /// Announces the sweep before it begins.
 fn announce(program: &str, measuring: &Measuring, directory: &Directory, foresight: &Foresight) {
-    points::announce(program, measuring, directory, "");
+    run_series::announce(program, measuring, directory, "");
     let own: Vec<PathBuf> = files_of(directory).collect();
     let is_own = |path: &Path| std::path::absolute(path).is_ok_and(|path| own.contains(&path));
     for made in &foresight.made {
         let what = format!("making the directory {}{}", made.display(), Mounts::place_of(made));
-        points::tell(program, measuring, &what);
+        run_series::tell(program, measuring, &what);
     }
     for (path, kind) in foresight.held.iter().filter(|(path, _)| !is_own(path)) {
         let what =
             format!("{}: this {} is written to, and what is there is lost", path.display(), kind.name());
-        points::tell(program, measuring, &what);
+        run_series::tell(program, measuring, &what);
     }
     for file in &own {
         let size = measuring.sweep.runs.iter().map(|run| run.load.bytes).max().unwrap_or(0);
         let size = iolite_page::text::bytes(size as f64);
         let what = format!("{}: a file of {size} is written, and removed in the end", file.display());
-        points::tell(program, measuring, &what);
+        run_series::tell(program, measuring, &what);
     }
 }
 

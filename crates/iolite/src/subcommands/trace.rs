@@ -5,7 +5,7 @@ mod imitate;
 mod json;
 mod text;
 
-use super::source;
+use super::input;
 use crate::console::harmless;
 use iolite_options::commands::Asked;
 use iolite_trace::summary::{Summary, summarise};
@@ -34,7 +34,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     }
     let name =
         if is_standard_stream(path) { "standard input".to_owned() } else { path.display().to_string() };
-    let source = source::open(program, path).map_err(|error| format!("{name}: {error}"))?;
+    let source = input::open(program, path).map_err(|error| format!("{name}: {error}"))?;
     let reader = TraceReader::new(source, &name).map_err(words)?;
     if let Some(version) = version {
         return convert::to_standard_output(reader, version).map(|()| String::new());

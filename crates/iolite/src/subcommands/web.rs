@@ -3,8 +3,8 @@
 
 mod options;
 
-use super::source;
-use crate::{console, live, saving};
+use super::input;
+use crate::{console, live_page, saving};
 use iolite_options::commands::Asked;
 use iolite_options::{check_web, web_address, web_tls};
 use iolite_remote::child::Permissions;
@@ -40,8 +40,8 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     let results = Results { program: program.to_owned(), place };
     // Unreadable results are reported now, rather than on a page that is opened later.
     results.list()?;
-    let certified = live::certified(address, tls.as_ref()).map_err(|why| format!("--tls: {why}"))?;
-    let fingerprint = live::told(tls.as_ref(), certified.as_ref());
+    let certified = live_page::certified(address, tls.as_ref()).map_err(|why| format!("--tls: {why}"))?;
+    let fingerprint = live_page::told(tls.as_ref(), certified.as_ref());
     let resident = Resident::open(address, certified, results, desk)
         .map_err(|error| format!("--listen: {address}: {}", describe_error(&error)))?;
     for (rights, address) in resident.addresses() {
@@ -162,8 +162,8 @@ impl Library for Results {
                 let file = files(path)?.into_iter().find(|file| key_of(file) == key);
                 let file = file.ok_or_else(|| format!("{key}: it no longer exists"))?;
                 let told = |error: std::io::Error| format!("{key}: {error}");
-                let opened = source::open(&self.program, &file).map_err(told)?;
-                source::text(&mut BufReader::with_capacity(64 << 10, opened)).map_err(told)?
+                let opened = input::open(&self.program, &file).map_err(told)?;
+                input::text(&mut BufReader::with_capacity(64 << 10, opened)).map_err(told)?
             }
             Place::Store(path) => {
                 let number = key.parse().map_err(|_| format!("{key}: it is not a number of a run"))?;
@@ -199,7 +199,7 @@ fn of_run(run: iolite_store::Run) -> Entry {
 
 /// The results in a directory. Other kinds of files, such as a pipe, are skipped: reading one could block.
 fn files(directory: &Path) -> Result<Vec<PathBuf>, String> {
-    let files = source::results_in(directory, MOST_RESULTS)?;
+    let files = input::results_in(directory, MOST_RESULTS)?;
     Ok(files.into_iter().filter(|file| file.is_file()).collect())
 }
 

@@ -1,8 +1,8 @@
 //! From words to typed jobs: the input of users and its meaning.
 
 mod command_line;
+mod dependencies;
 mod job_files;
-mod needs;
 mod offsets;
 mod properties;
 mod run_options;
@@ -10,7 +10,7 @@ mod showcmd;
 
 use crate::jobfile::{Surroundings, Texts};
 use crate::parse::parse_in;
-use crate::sys::MachineFacts;
+use crate::system_variables::MachineFacts;
 use crate::*;
 use std::ffi::OsString;
 use std::fs;

@@ -8,11 +8,11 @@
 //!    cannot be used. The caller that prepares the run reads these states, and reports their mistakes.
 //! 3. When a worker is about to start, [`rules`](rules()) resolves its verification.
 
-mod alike;
 mod imprint;
 mod obstacles;
 mod rivalries;
 mod rules;
+mod seed_agreement;
 mod spec;
 mod state;
 mod unforeseeable;

@@ -1,6 +1,6 @@
 //! Resolves the verification of a worker.
 
-use super::alike::alike;
+use super::seed_agreement::alike;
 use super::spec::spec_of;
 use super::state;
 use crate::{Layout, Plan, ReplayPlan, WorkerPlan};

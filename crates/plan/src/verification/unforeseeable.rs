@@ -1,7 +1,7 @@
 //! Jobs for which the writes of an earlier run cannot be known, or a state cannot provide them.
 
-use super::alike::alike;
 use super::rivalries::Rivalries;
+use super::seed_agreement::alike;
 use super::state::{self, NO_TABLE, keeps_state, policy, requires_state, table_block};
 use crate::layout::start_share;
 use crate::workload::workload_spec;

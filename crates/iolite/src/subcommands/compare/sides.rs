@@ -1,7 +1,7 @@
 //! Assigns results, as repeats, to sides.
 
-use crate::subcommands::kept::{self, Opened};
-use crate::subcommands::source;
+use crate::subcommands::input;
+use crate::subcommands::stored_run::{self, Opened};
 use iolite_compare::{Run, Side};
 use iolite_options::commands::Asked;
 use iolite_types::is_standard_stream;
@@ -28,7 +28,7 @@ enum Place {
 /// The sides that the words name. `look` is called with each result and the position of its side.
 pub fn read(program: &str, asked: &Asked, mut look: impl FnMut(usize, &Value)) -> Result<Vec<Side>, String> {
     let operands = &asked.operands[..];
-    let is_any_kept = operands.iter().any(|word| kept::is_kept(word));
+    let is_any_kept = operands.iter().any(|word| stored_run::is_kept(word));
     let opened = is_any_kept.then(|| Opened::of(asked)).transpose()?;
     let has_words_between = operands.iter().any(|word| word == BETWEEN);
     let sides: Vec<&[OsString]> = if has_words_between {
@@ -74,7 +74,7 @@ fn name_of(words: &[OsString]) -> String {
 
 /// The results that a word stands for: runs of the store, files.
 fn places_of(word: &OsStr, opened: Option<&Opened>) -> Result<Vec<Place>, String> {
-    if let (Some(opened), true) = (opened, kept::is_kept(word)) {
+    if let (Some(opened), true) = (opened, stored_run::is_kept(word)) {
         let runs = opened.named(&word.to_string_lossy())?;
         return Ok(runs.into_iter().map(|run| Place::Store(run.number)).collect());
     }
@@ -85,11 +85,7 @@ fn places_of(word: &OsStr, opened: Option<&Opened>) -> Result<Vec<Place>, String
 fn files_of(word: &OsStr) -> Result<Vec<PathBuf>, String> {
     let path = Path::new(word);
     if is_standard_stream(path) || path.exists() {
-        return if path.is_dir() {
-            source::results_in(path, MOST_RESULTS)
-        } else {
-            Ok(vec![path.to_owned()])
-        };
+        return if path.is_dir() { input::results_in(path, MOST_RESULTS) } else { Ok(vec![path.to_owned()]) };
     }
     let parts: Vec<&OsStr> = word.as_bytes().split(|&byte| byte == b',').map(OsStr::from_bytes).collect();
     if let [only] = parts[..] {
@@ -105,7 +101,7 @@ fn files_of(word: &OsStr) -> Result<Vec<PathBuf>, String> {
             return Err(format!("{}: there is an empty name in this list", word.to_string_lossy()));
         }
         files.extend(if Path::new(part).is_dir() {
-            source::results_in(Path::new(part), MOST_RESULTS)?
+            input::results_in(Path::new(part), MOST_RESULTS)?
         } else {
             vec![part.into()]
         });
@@ -154,7 +150,7 @@ fn stored(number: i64, opened: &Opened) -> Result<(String, String), String> {
 fn result(program: &str, path: &Path) -> Result<(String, String), String> {
     let name = if is_standard_stream(path) { STDIN.to_owned() } else { path.display().to_string() };
     let told = |error: std::io::Error| format!("{name}: {error}");
-    let opened = source::open(program, path).map_err(told)?;
-    let text = source::text(&mut BufReader::with_capacity(64 << 10, opened)).map_err(told)?;
+    let opened = input::open(program, path).map_err(told)?;
+    let text = input::text(&mut BufReader::with_capacity(64 << 10, opened)).map_err(told)?;
     Ok((name, text))
 }

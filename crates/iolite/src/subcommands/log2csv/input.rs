@@ -2,7 +2,7 @@
 //! line.
 
 use super::windows::Log;
-use crate::subcommands::source::{self, text};
+use crate::subcommands::input::{self, text};
 use iolite_logs::reading::{self, Broken};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -26,7 +26,7 @@ impl Source {
     /// number, or is compressed.
     pub fn open(program: &str, path: &Path) -> Result<Source, String> {
         let name = path.display().to_string();
-        let reader = source::open(program, path).map(|file: File| BufReader::with_capacity(64 << 10, file));
+        let reader = input::open(program, path).map(|file: File| BufReader::with_capacity(64 << 10, file));
         let opened = reader.and_then(|reader| Source::of(name.clone(), Box::new(reader)));
         opened.map_err(|error| format!("{name}: {error}"))
     }

@@ -2,8 +2,8 @@
 
 use super::chosen;
 use crate::saving;
-use crate::subcommands::kept::Opened;
-use crate::subcommands::{report, source};
+use crate::subcommands::stored_run::Opened;
+use crate::subcommands::{input, report};
 use iolite_options::commands::Asked;
 use iolite_types::is_standard_stream;
 use std::fmt::Write;
@@ -79,8 +79,8 @@ fn read(program: &str, path: &Path) -> Result<String, String> {
     let name =
         if is_standard_stream(path) { "standard input".to_owned() } else { path.display().to_string() };
     let told = |error: std::io::Error| format!("{name}: {error}");
-    let opened = source::open(program, path).map_err(told)?;
-    let text = source::text_up_to(&mut BufReader::with_capacity(64 << 10, opened), LARGEST).map_err(told)?;
+    let opened = input::open(program, path).map_err(told)?;
+    let text = input::text_up_to(&mut BufReader::with_capacity(64 << 10, opened), LARGEST).map_err(told)?;
     let report = iolite_stored::last_report(&text).map_err(|error| error.of(&name))?;
     iolite_stored::jobs(&report).map_err(|error| error.of(&name))?;
     // fio writes options as given, including secrets.
@@ -96,7 +96,7 @@ fn files(words: &[std::ffi::OsString]) -> Result<Vec<PathBuf>, String> {
     for word in words {
         let path = Path::new(word);
         if path.is_dir() {
-            files.extend(source::results_in(path, MOST)?);
+            files.extend(input::results_in(path, MOST)?);
         } else {
             files.push(path.to_owned());
         }

@@ -1,8 +1,8 @@
 //! Shows runs as text and as JSON.
 
-use crate::subcommands::kept::Opened;
 use crate::subcommands::report;
 use crate::subcommands::runs::filter::UNKNOWN;
+use crate::subcommands::stored_run::Opened;
 use iolite_options::commands::Asked;
 use iolite_page::text;
 use iolite_report::clock;

@@ -1,7 +1,7 @@
 //! The job file of a point: the sweep's, with other values of some options in each job.
 
 use super::{NAME, shown};
-use crate::points;
+use crate::run_series;
 use iolite_options::{Invocation, JobOptions, Origin, SizeValue, parse_with};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -99,7 +99,7 @@ impl Case {
         };
         let load = Load {
             depth: jobs.iter().map(depth).sum(),
-            seconds: points::seconds(&jobs),
+            seconds: run_series::seconds(&jobs),
             bytes: jobs.iter().map(bytes).max().unwrap_or(0),
             files: jobs.iter().flat_map(files).collect(),
             engine: listed(&jobs, |job| job.ioengine.clone()),

@@ -5,8 +5,10 @@
 //! For a check, the job is parsed, planned and prepared, which changes nothing. A run then sends its events to the
 //! page, as any run does.
 
-use crate::elsewhere::{DENIED, executes, give_up_all_but};
-use crate::{Drafted, draft, facts, program, served};
+use crate::client_run::{DENIED, executes, give_up_all_but};
+use crate::local_run::{Drafted, draft};
+use crate::messages::program;
+use crate::{run_facts, served_files};
 use iolite_host::ThisMachine;
 use iolite_options::engines::{Data, chosen};
 use iolite_options::{
@@ -40,7 +42,7 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
         Err(error) => {
             let what =
                 format_args!("only the server of a page may start this, as the process of a job: {error}");
-            crate::complain(name, &what);
+            crate::messages::complain(name, &what);
             return ExitCode::FAILURE;
         }
     };
@@ -91,7 +93,7 @@ fn perform(name: Name, written: Written, permissions: &Permissions, mut channel:
     }
     let blocks = drafted.blocks_of_workers();
     let told = warnings.into_iter().map(|one| one.message).collect();
-    let facts = Facts { warnings: told, ..facts::of(&drafted, &machine) };
+    let facts = Facts { warnings: told, ..run_facts::of(&drafted, &machine) };
     let outline = Report { facts: Some(facts.clone()), ..prepared.outline() };
     let own_version = name.own_version().to_owned();
     let hello = Hello {
@@ -181,7 +183,7 @@ fn plan(
     // Checked before engines are probed: probing may run foreign code or connect to servers.
     let refused = batches.iter().flatten().flat_map(|job| {
         let mut problems = not_from_pages(job);
-        problems.extend(served::outside(job, &permissions.only));
+        problems.extend(served_files::outside(job, &permissions.only));
         problems
     });
     let refused: Vec<Mistake> = refused.map(of_problem).collect();
@@ -196,10 +198,10 @@ fn plan(
     let mut mistakes: Vec<Mistake> = problems.into_iter().map(of_problem).collect();
     let outside = own_files::made(&plan).filter(|(_, _, path)| !covers(&permissions.only, path));
     mistakes.extend(outside.map(|(job, option, path)| {
-        let words = served::words(&permissions.only);
+        let words = served_files::words(&permissions.only);
         of_problem(Problem::of(job, option, format!("{option}={}: {words}", path.display())))
     }));
-    if crate::writes_to_output(&plan) {
+    if crate::local_run::writes_to_output(&plan) {
         mistakes.push(mistake("standard output is not a place for the data of a job of a page".to_owned()));
     }
     if mistakes.is_empty() { Ok(plan) } else { Err(mistakes) }
@@ -265,7 +267,7 @@ fn shown(path: &Path) -> String {
 fn judgement(mut mistakes: Vec<Mistake>, warnings: Vec<Mistake>, permissions: &Permissions) -> Judgement {
     // The kernel does not distinguish this from the file's own permissions.
     if mistakes.iter().any(|one| one.message.contains(DENIED)) {
-        let words = served::words(&permissions.only);
+        let words = served_files::words(&permissions.only);
         mistakes.push(mistake(format!("unless the file's own permissions forbid it: {words}")));
     }
     mistakes.extend(warnings);

@@ -117,7 +117,7 @@ fn the_table_names_options() {
         .chain(crate::engines::engines().iter().flat_map(|engine| engine.options.iter().copied()))
         .map(|definition| definition.name)
         .collect();
-    for name in crate::needs::names() {
+    for name in crate::dependencies::names() {
         assert!(canonical.contains(&name), "{name}");
     }
 }

@@ -7,11 +7,11 @@
 use crate::JOB_WORD;
 use crate::access::{Access, Rights};
 use crate::answer::Answer;
-use crate::handing::Handing;
 use crate::message::{HAS_ALL, Hello, Judgement, Setup, Step, ToPage, Written};
 use crate::request::Request;
 use crate::run::Run;
-use crate::wire::Wire;
+use crate::run_side::Handing;
+use crate::transport::Wire;
 use iolite_os::process::{Process, replace};
 use iolite_page::editor;
 use iolite_remote::child::{self, Permissions};

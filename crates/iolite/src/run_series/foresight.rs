@@ -1,6 +1,6 @@
 //! Checks runs before the first one of them begins, so that a mistake in the last one does not cost the others.
 
-use crate::{Drafted, draft};
+use crate::local_run::{Drafted, draft};
 use iolite_host::{Machine, ThisMachine};
 use iolite_options::{JobOptions, Name, RunOptions};
 use iolite_plan::{Plan, Problem};

@@ -6,8 +6,8 @@
 
 use crate::block::Mismatch;
 use crate::checker::Checker;
+use crate::earlier_progress::Reach;
 use crate::question::Expect;
-use crate::reach::Reach;
 use crate::read_back::ReadBack;
 use iolite_workload::Io;
 

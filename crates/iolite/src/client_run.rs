@@ -1,7 +1,8 @@
 //! A run for an agent, in a process that the agent has started: jobs come through a socket, and events go back.
 
-use crate::returned::{self, Left, Logs};
-use crate::{Drafted, draft, facts, served, session, writes_to_output};
+use crate::local_run::{Drafted, draft, writes_to_output};
+use crate::returned_files::{self, Left, Logs};
+use crate::{run_facts, served_files, session};
 use iolite_host::ThisMachine;
 use iolite_options::engines::{ExternalOptions, NetOptions, Protocol};
 use iolite_options::{Diagnostic, Invocation, JobOptions, Name, RunOptions};
@@ -23,7 +24,7 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
     let mut channel = match Channel::take_over() {
         Ok(channel) => channel,
         Err(error) => {
-            crate::complain(
+            crate::messages::complain(
                 name,
                 &format_args!("only an agent may start this, as the process of a run: {error}"),
             );
@@ -54,7 +55,7 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
     if let Some(mut refusal) = refused {
         // The kernel does not distinguish this from the file's own permissions.
         if !permissions.only.is_empty() && refusal.problems.iter().any(|problem| problem.contains(DENIED)) {
-            let words = served::words(&permissions.only);
+            let words = served_files::words(&permissions.only);
             refusal.problems.push(format!("unless the file's own permissions forbid it: {words}"));
         }
         let hint = names_here(&refusal.problems, child::client(words));
@@ -167,7 +168,8 @@ fn perform(
         return Err(refusal(strange));
     }
     let only = &permissions.only[..];
-    let outside = if only.is_empty() { Vec::new() } else { served::outside_of_jobs(&request.jobs, only) };
+    let outside =
+        if only.is_empty() { Vec::new() } else { served_files::outside_of_jobs(&request.jobs, only) };
     if !outside.is_empty() {
         return Err(refusal(outside));
     }
@@ -193,8 +195,11 @@ fn perform(
     if !making.is_empty() {
         return Err(refusal(making));
     }
-    let outside =
-        batches.iter().flatten().filter(|_| !only.is_empty()).flat_map(|job| served::outside(job, only));
+    let outside = batches
+        .iter()
+        .flatten()
+        .filter(|_| !only.is_empty())
+        .flat_map(|job| served_files::outside(job, only));
     let outside: Vec<String> = outside.map(|problem| problem.to_string()).collect();
     if !outside.is_empty() {
         return Err(refusal(outside));
@@ -210,7 +215,7 @@ fn perform(
         problems.push("standard output is not a place for the data of a job on another machine".to_owned());
     }
     problems.extend(found.iter().map(ToString::to_string));
-    problems.extend(returned::too_long(&plan));
+    problems.extend(returned_files::too_long(&plan));
     if !problems.is_empty() {
         let report = (!found.is_empty()).then(|| RunError::Problems(found).report(&plan));
         return Err(Box::new(Refusal { problems: problems.iter().map(words).collect(), report }));
@@ -221,7 +226,7 @@ fn perform(
     channel.tell(&FromAgent::Begun(announced));
     let mut settings = settings(request, channel);
     let gate = settings.gate.clone();
-    let facts = request.series.then(|| facts::of(&plan, &machine));
+    let facts = request.series.then(|| run_facts::of(&plan, &machine));
     let mut recorder = request.series.then(|| {
         let blocks = plan.blocks_of_workers();
         settings.sample_interval = Some(Recorder::interval(blocks.len()));
@@ -229,7 +234,7 @@ fn perform(
         Recorder::new(blocks)
     });
     let mut forwarding = Forwarding::new(request.sample_ms, &mut settings);
-    let earlier = returned::States::of(&plan);
+    let earlier = returned_files::States::of(&plan);
     let _held = HeldSignals::new().map_err(refused)?;
     let mut outcome = prepared
         .perform(settings, &mut |event| match (event.kind, &mut recorder) {
@@ -303,7 +308,7 @@ fn read(request: &Request, only: &[PathBuf], name: Name) -> Result<(Batches, Vec
     let environment = |variable: &str| std::env::var(variable).ok();
     let may_read = |path: &Path| match only.is_empty() || confine::covers(only, path) {
         true => Ok(()),
-        false => Err(served::words(only)),
+        false => Err(served_files::words(only)),
     };
     match iolite_options::parse_sent(&request.jobs, &environment, &may_read, name) {
         Ok(Invocation::Run { batches, warnings, .. }) => Ok((batches, warnings)),

@@ -138,7 +138,7 @@ pub fn remove_without_results(points: &dyn Points, directory: &Directory) -> boo
 
 /// Prints a message about the series on standard error.
 pub fn tell(program: &str, points: &dyn Points, what: &str) {
-    crate::complain(program, &format_args!("{}: {what}", points.whole()));
+    crate::messages::complain(program, &format_args!("{}: {what}", points.whole()));
 }
 
 /// Announces the runs before they start.

@@ -1,16 +1,16 @@
 //! Stored results: a list of them, a page for each, and comparisons. Nothing here changes anything. If jobs may be
-//! started, the desk (`desk.rs`) adds its pages.
+//! started, the desk (`submitted_jobs.rs`) adds its pages.
 
 mod comparison;
 
 use crate::access::{Access, Admission, Rights, Token};
 use crate::answer::Answer;
-use crate::desk::{self, Desk};
 use crate::form::{encoded, fields};
 use crate::request::Request;
 use crate::security::{Certified, Names};
 use crate::server::{self, Open, Site};
-use crate::wire::Wire;
+use crate::submitted_jobs::{self, Desk};
+use crate::transport::Wire;
 use iolite_page::live::STYLE;
 use iolite_page::text::{bandwidth, count, escaped, short};
 use rustls::ServerConfig;
@@ -128,7 +128,7 @@ impl<L: Library> Resident<L> {
 }
 
 impl<L: Library> Site for Shelf<L> {
-    const MOST_BODY: usize = desk::MOST_BODY;
+    const MOST_BODY: usize = submitted_jobs::MOST_BODY;
 
     fn answer(&self, request: &Request, to: &mut Wire) {
         let answer = match self.access.admit(request) {

@@ -32,7 +32,10 @@ pub fn open(program: &str, path: &Path) -> io::Result<File> {
     }
     let seconds = PATIENCE.as_secs();
     let name = path.display();
-    crate::complain(program, &format_args!("{name}: waiting up to {seconds} s for a writer of this pipe"));
+    crate::messages::complain(
+        program,
+        &format_args!("{name}: waiting up to {seconds} s for a writer of this pipe"),
+    );
     answer.recv_timeout(PATIENCE - NOTICE).unwrap_or_else(|_| {
         let why = format!("a pipe that no process opened for writing within {seconds} s");
         Err(io::Error::new(io::ErrorKind::TimedOut, why))
