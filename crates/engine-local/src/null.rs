@@ -28,6 +28,7 @@ impl NullEngine {
 
 impl Engine for NullEngine {
     const SYNCHRONOUS: bool = false;
+    const EACH_GENERATOR: bool = true;
     const CALLS: bool = false;
 
     fn open(&mut self, _: u32, _: &FileSpec, _: OpenMode) -> std::io::Result<()> {

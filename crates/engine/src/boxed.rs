@@ -160,7 +160,6 @@ impl<const SYNCHRONOUS: bool> BoxedEngine<SYNCHRONOUS> {
 
 impl<const SYNCHRONOUS: bool> Engine for BoxedEngine<SYNCHRONOUS> {
     const SYNCHRONOUS: bool = SYNCHRONOUS;
-    const ANY_GENERATOR: bool = true;
     const REQUESTS: bool = true;
     const PLACES: bool = !SYNCHRONOUS;
 

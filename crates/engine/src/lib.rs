@@ -198,10 +198,9 @@ pub trait Engine {
     /// Whether [`Engine::queue`] always answers `Completed`: no depth, no submission latency.
     const SYNCHRONOUS: bool;
 
-    /// Whether the plain loop of this engine is compiled once for all generators, rather than once for each. The loop
-    /// then chooses the generator for each I/O, which takes a nanosecond: little beside a system call per I/O, or beside
-    /// a call through a pointer.
-    const ANY_GENERATOR: bool = false;
+    /// Whether the plain loop of this engine is compiled once for each fast generator, rather than once for all. A loop
+    /// for all chooses the generator for each I/O, which takes a nanosecond: that matters only where I/O costs nothing.
+    const EACH_GENERATOR: bool = false;
 
     /// Whether units are issued and reaped on other threads, which take the time ([`Engine::times`]).
     const STAMPS: bool = false;

@@ -108,7 +108,6 @@ pub use crate::has_files;
 
 impl<T: Transfer> crate::Engine for T {
     const SYNCHRONOUS: bool = true;
-    const ANY_GENERATOR: bool = true;
 
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
         let mode = Self::mode(mode);

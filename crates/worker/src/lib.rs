@@ -30,6 +30,7 @@ mod delay_tests;
 mod end_messages;
 mod files;
 mod flow;
+mod full_generator;
 mod io_loop;
 mod logs;
 mod memory;
@@ -41,7 +42,6 @@ mod ramp;
 mod reading_back;
 mod record;
 mod replay;
-mod replays_and_zones;
 mod scheduler;
 #[cfg(test)]
 mod short_tests;
@@ -54,6 +54,7 @@ mod zones;
 
 use files::FileTable;
 use flow::Flow;
+use full_generator::FullGenerator;
 use io_loop::{
     BlockLives, ErrorPolicy, Extras, Failure, IntendedStarts, IoLoop, NO_DATA, Parts, PassEnd, Ranges,
 };
@@ -80,7 +81,6 @@ use pace::Pace;
 use priority::Priorities;
 use ramp::SizedRamp;
 use replay::Replay;
-use replays_and_zones::Special;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -287,18 +287,16 @@ impl Worker<'_> {
         let pool = Offload::new(name, config, data, times_sending, clock, self.control(), &self.end_check())
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?;
         let set_up = self.set_up(logs)?;
-        match self.special()? {
-            Some(special) => self.work::<Offload<'_>, Special, true>(pool, special, set_up),
-            None => self.work::<Offload<'_>, AnyGenerator, true>(pool, self.general()?, set_up),
-        }
+        let generator = self.special()?.map_or_else(|| self.workload(), Ok)?;
+        self.work::<Offload<'_>, FullGenerator, true>(pool, generator, set_up)
     }
 
     /// The generator of a replay or a zoned job.
     #[inline(never)]
-    fn special(&self) -> Result<Option<Special>, Stop> {
+    fn special(&self) -> Result<Option<FullGenerator>, Stop> {
         if let Some(plan) = self.replay {
             let has_files = self.resolved.files.data == Data::LocalFiles;
-            return Ok(Some(Special::Replay(Box::new(Replay::new(
+            return Ok(Some(FullGenerator::Replay(Box::new(Replay::new(
                 plan,
                 self.resolved.replay_speed,
                 has_files,
@@ -315,7 +313,12 @@ impl Worker<'_> {
             .map_err(|error| Stop::new("func=zones", &error))?;
         let generator =
             ZonedGenerator::new(&self.resolved.workload, zone_use(rules), zones).map_err(no_workload)?;
-        Ok(Some(Special::Zoned(Box::new(generator))))
+        Ok(Some(FullGenerator::Zoned(Box::new(generator))))
+    }
+
+    /// The generator of any other job in the full loop.
+    fn workload(&self) -> Result<FullGenerator, Stop> {
+        Ok(FullGenerator::Workload(self.general()?))
     }
 
     /// The generator that supports every workload.
@@ -329,21 +332,20 @@ impl Worker<'_> {
         let ResolvedWorker { name, workload, issue, .. } = self.resolved;
         debug!(target: "io", "{name}: engine {}, depth {}", self.resolved.engine_name, issue.depth);
         let set_up = self.set_up(logs)?;
-        if let Some(special) = self.special()? {
-            return self.work::<E, Special, true>(engine, special, set_up);
-        }
-        if set_up.parts.needs_full_loop() {
-            return self.work::<E, AnyGenerator, true>(engine, self.general()?, set_up);
+        let special = self.special()?;
+        if special.is_some() || set_up.parts.needs_full_loop() {
+            let generator = special.map_or_else(|| self.workload(), Ok)?;
+            return self.work::<E, FullGenerator, true>(engine, generator, set_up);
         }
         let generator = if self.resolved.general_workload {
             self.general()?
         } else {
             iolite_workload::new(workload).map_err(no_workload)?
         };
-        if E::ANY_GENERATOR {
-            self.work::<E, AnyGenerator, false>(engine, generator, set_up)
-        } else {
+        if E::EACH_GENERATOR {
             generator.visit(WithGenerator { worker: self, engine, set_up })
+        } else {
+            self.work::<E, AnyGenerator, false>(engine, generator, set_up)
         }
     }
 

@@ -47,9 +47,9 @@ impl Worker<'_> {
         let is_known = verification.is_some_and(Verification::knows_all_passes);
         match self.resolved.passes.kind {
             PassKind::Perform => io_loop.pass(),
-            PassKind::Assume if is_known => PassEnd::Finished,
-            PassKind::Assume => io_loop.dry_pass(),
-            PassKind::Skip => PassEnd::Finished,
+            // (Only the full loop verifies.)
+            PassKind::Assume if FULL && !is_known => io_loop.dry_pass(),
+            PassKind::Assume | PassKind::Skip => PassEnd::Finished,
         }
     }
 

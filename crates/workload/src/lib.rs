@@ -149,7 +149,10 @@ pub trait Generator {
     }
 
     /// Whether the workload depends on the outcome of its I/Os, so that [`Generator::completed`] has to be called.
-    const LEARNS: bool = false;
+    #[inline(always)]
+    fn learns(&self) -> bool {
+        false
+    }
 
     /// Notes the outcome of an I/O that this generator gave.
     fn completed(&mut self, io: &Io, fate: Fate) {
@@ -168,7 +171,10 @@ pub trait Generator {
 }
 
 impl<G: Generator> Generator for Box<G> {
-    const LEARNS: bool = G::LEARNS;
+    #[inline(always)]
+    fn learns(&self) -> bool {
+        G::learns(self)
+    }
 
     fn completed(&mut self, io: &Io, fate: Fate) {
         G::completed(self, io, fate);

@@ -480,7 +480,10 @@ impl<Z: Zones> ZonedGenerator<Z> {
 }
 
 impl<Z: Zones> Generator for ZonedGenerator<Z> {
-    const LEARNS: bool = true;
+    #[inline(always)]
+    fn learns(&self) -> bool {
+        true
+    }
 
     fn next(&mut self) -> Next {
         if self.trouble.is_some() {

@@ -73,7 +73,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             errno => (errno, ""),
         };
         let why = match errno.0 {
-            libc::EOVERFLOW | libc::ETOOMANYREFS if G::LEARNS => TOO_MANY_ZONES,
+            libc::EOVERFLOW | libc::ETOOMANYREFS if self.generator.learns() => TOO_MANY_ZONES,
             _ => why,
         };
         let told = self.engine.explain(index).or_else(|| self.why_unreadable(&attempt));
@@ -103,7 +103,11 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             if is_first && errno.0 == libc::EINVAL && self.errors.direct {
                 self.advise(attempt, self.flight.units[index as usize].buffer.addr() as u64);
             }
-            if is_first && errno.0 == libc::EIO && attempt.operation == Operation::Write && !G::LEARNS {
+            if is_first
+                && errno.0 == libc::EIO
+                && attempt.operation == Operation::Write
+                && !self.generator.learns()
+            {
                 self.advise_zones(attempt.file);
             }
             return;

@@ -213,7 +213,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Reports the fate of a unit to the workload, if the workload tracks it and has issued the unit.
     #[inline(always)]
     pub(super) fn learn(&mut self, index: u32, fate: Fate) {
-        if G::LEARNS && !self.is_check(index) {
+        if self.generator.learns() && !self.is_check(index) {
             let Attempt { operation, file, offset, length } = self.whole(&self.flight.units[index as usize]);
             if let Some(direction) = operation.direction() {
                 self.generator.completed(&Io { offset, length, file, direction }, fate);
@@ -224,7 +224,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Tells the workload that an I/O is not issued.
     #[inline(always)]
     pub(super) fn withdraw(&mut self, io: &Io) {
-        if FULL && G::LEARNS && !self.beside {
+        if FULL && self.generator.learns() && !self.beside {
             self.generator.completed(io, Fate::Withdrawn);
         }
     }

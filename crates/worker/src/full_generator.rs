@@ -1,14 +1,16 @@
-//! Generators of replays and zoned jobs. They share one loop per engine: their work for each I/O takes longer than
-//! choosing between them.
+//! The generator of the full loop, which is compiled once per engine: its work for each I/O takes longer than choosing
+//! among generators does.
 
 use crate::replay::Replay;
 use crate::zones::WorkerZones;
 use iolite_types::Direction;
-use iolite_workload::{Fate, Generator, Io, Next, ZonedGenerator};
+use iolite_workload::{AnyGenerator, Fate, Generator, Io, Next, ZonedGenerator};
 use std::path::Path;
 
-/// One of these generators.
-pub enum Special {
+/// What the full loop does.
+pub enum FullGenerator {
+    /// A workload.
+    Workload(AnyGenerator),
     /// The I/Os of a trace.
     Replay(Box<Replay>),
     /// I/Os whose places depend on the zones of a device.
@@ -17,16 +19,19 @@ pub enum Special {
 
 /// Evaluates `$body` with the generator.
 macro_rules! each {
-    ($special:expr, $generator:ident => $body:expr) => {
-        match $special {
-            Special::Replay($generator) => $body,
-            Special::Zoned($generator) => $body,
+    ($any:expr, $generator:ident => $body:expr) => {
+        match $any {
+            FullGenerator::Workload($generator) => $body,
+            FullGenerator::Replay($generator) => $body,
+            FullGenerator::Zoned($generator) => $body,
         }
     };
 }
 
-impl Generator for Special {
-    const LEARNS: bool = true;
+impl Generator for FullGenerator {
+    fn learns(&self) -> bool {
+        each!(self, generator => generator.learns())
+    }
 
     fn next(&mut self) -> Next {
         each!(self, generator => generator.next())
@@ -61,9 +66,6 @@ impl Generator for Special {
     }
 
     fn loss(&self, io: &Io) -> Option<String> {
-        match self {
-            Special::Replay(_) => None,
-            Special::Zoned(generator) => generator.loss(io),
-        }
+        each!(self, generator => generator.loss(io))
     }
 }
