@@ -150,6 +150,20 @@ macro_rules! shallow {
     };
 }
 
+/// Jobs that wait most of the time: the CPU time of an I/O with its wait.
+macro_rules! paced {
+    ($name:literal, $engine:literal, $options:literal) => {
+        case(
+            concat!("paced-", $name),
+            concat!($engine, ", ", $options),
+            zram!($engine, $options),
+            CpuPerIo,
+            2.0,
+        )
+        .on(Zram)
+    };
+}
+
 /// The same with a deep queue, in batches of 32, waiting for `$wait` completions at a time.
 macro_rules! deep {
     ($engine:literal, $wait:literal $(, $options:literal)*) => {
@@ -346,6 +360,24 @@ pub const CASES: &[Case] = &[
         2.0,
     )
     .on(Zram),
+    paced!("100-psync", "psync", "--rate_iops=100"),
+    paced!("100-libaio", "libaio", "--iodepth=8 --rate_iops=100"),
+    paced!("100-io_uring", "io_uring", "--iodepth=8 --rate_iops=100"),
+    paced!("100-posixaio", "posixaio", "--iodepth=8 --rate_iops=100"),
+    paced!("500-psync", "psync", "--rate_iops=500"),
+    paced!("500-libaio", "libaio", "--iodepth=8 --rate_iops=500"),
+    paced!("500-io_uring", "io_uring", "--iodepth=8 --rate_iops=500"),
+    paced!("500-posixaio", "posixaio", "--iodepth=8 --rate_iops=500"),
+    paced!("5000-psync", "psync", "--rate_iops=5000"),
+    paced!("5000-libaio", "libaio", "--iodepth=8 --rate_iops=5000"),
+    paced!("5000-io_uring", "io_uring", "--iodepth=8 --rate_iops=5000"),
+    paced!("5000-posixaio", "posixaio", "--iodepth=8 --rate_iops=5000"),
+    paced!("50000-psync", "psync", "--rate_iops=50000"),
+    paced!("50000-libaio", "libaio", "--iodepth=8 --rate_iops=50000"),
+    paced!("50000-io_uring", "io_uring", "--iodepth=8 --rate_iops=50000"),
+    paced!("50000-posixaio", "posixaio", "--iodepth=8 --rate_iops=50000"),
+    paced!("open-loop", "io_uring", "--iodepth=8 --rate_iops=5000 --rate_process=poisson"),
+    paced!("thinktime", "psync", "--thinktime=200us"),
     case("libaio-file-cpu", "libaio, a file, depth 32", file!("libaio"), UserCpuPerIo, 2.0).on(Disk),
     case("io_uring-file-cpu", "io_uring, a file, depth 32", file!("io_uring"), UserCpuPerIo, 2.0).on(Disk),
     case("libaio-zram", "libaio, depth 128, batches of 32", deep!("libaio", "32"), Iops, 1.0).on(Zram),
