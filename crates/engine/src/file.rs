@@ -132,11 +132,15 @@ impl Files {
         }
     }
 
-    /// Discards the unit's range of a block device; other files have no such request.
+    /// Discards the unit's range of a block device; other files have no such request. The zones of a regular file exist
+    /// only in the run, which resets them itself: the file stays as it is.
     fn trim(&self, unit: &Unit) -> Outcome {
         let slot = self.slots.get(unit.file as usize).copied().unwrap_or(CLOSED);
         if slot.descriptor < 0 {
             return Err(Errno(libc::EBADF));
+        }
+        if slot.kind == FileKind::Regular && slot.trims_reset_zones {
+            return Ok(unit.length);
         }
         if slot.kind != FileKind::Block {
             return Err(Errno(libc::ENOTTY));

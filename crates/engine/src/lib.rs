@@ -158,7 +158,7 @@ pub struct OpenMode {
     pub dsync: bool,
     /// O_CREAT: create the file if it is missing.
     pub create: bool,
-    /// The file is a device whose zones the job knows: a trim resets a zone.
+    /// The file is a device, or a regular file, whose zones the job knows: a trim resets a zone.
     pub trims_reset_zones: bool,
 }
 

@@ -140,6 +140,10 @@ pub(crate) fn run_jobs(
     let mut session = Session::new(name, program(name), run, &mut console);
     session.record(&plan, &machine, saving.is_some());
     session.remember(told);
+    let complaints = if name.is_strict() { plan.complaints_of_fio() } else { Vec::new() };
+    for complaint in complaints {
+        console::print_error(&diagnostic(name, &complaint));
+    }
     // fio makes no such remarks.
     let remarks = if name.is_strict() { Vec::new() } else { plan.remarks(&machine) };
     for remark in remarks {

@@ -36,7 +36,7 @@ impl<'a> Assembler<'a> {
     /// An assembler at the start of a batch, in a program of this name.
     pub fn new(name: Name, errors: &'a mut Vec<Diagnostic>, warnings: &'a mut Vec<Diagnostic>) -> Self {
         let pristine = JobOptions::default();
-        let loners = Loners::default();
+        let loners = Loners::of(name);
         Assembler {
             defaults: pristine.clone(),
             pristine,

@@ -5,6 +5,7 @@
 use crate::engines::{
     AsFio, Capability, EngineInfo, Facets, IoUringCmdOptions, NetOptions, NvmeWriteMode, Protocol, chosen,
 };
+use crate::name::refusal;
 use crate::{BlockSizes, DataPlacement, JobOptions, Range, ReadWrite, SubmitMode, registry};
 use iolite_types::{BlockSize, Direction};
 use std::fmt;
@@ -299,10 +300,9 @@ impl JobOptions {
         }
     }
 
-    /// The reason why the job is refused. Under the name `fio`, fio's sentence about the same mistake comes first: people
-    /// and tests look for it.
+    /// The reason why the job is refused; under the name `fio`, behind fio's sentence about the same mistake.
     pub fn reason(&self, in_fio: impl fmt::Display, reason: String) -> String {
-        if self.as_fio { format!("{in_fio} ({reason})") } else { reason }
+        refusal(self.as_fio, in_fio, reason)
     }
 
     /// Whether the job verifies any data in this run.

@@ -5,9 +5,10 @@
 //! say), nor about an option in `[global]` that has an effect on some of the jobs after it.
 
 use crate::engines::{CommandPriorities, IoUringOptions};
+use crate::name::refusal;
 use crate::registry::{asks_for_nothing, find};
 use crate::{
-    DataPlacement, DedupeMode, Diagnostic, JobOptions, LogOptions, MemoryKind, Origin, PlacementChoice,
+    DataPlacement, DedupeMode, Diagnostic, JobOptions, LogOptions, MemoryKind, Name, Origin, PlacementChoice,
     RandomDistribution, VerifyOptions, ZoneMode,
 };
 use iolite_types::{Direction, PerDirection};
@@ -19,6 +20,8 @@ struct Need {
     /// The condition, as in the message.
     leader: &'static str,
     is_met: fn(&JobOptions) -> bool,
+    /// What fio says about it, if it does.
+    in_fio: Option<&'static str>,
 }
 
 const fn need(
@@ -26,7 +29,15 @@ const fn need(
     leader: &'static str,
     is_met: fn(&JobOptions) -> bool,
 ) -> Need {
-    Need { options, leader, is_met }
+    Need { options, leader, is_met, in_fio: None }
+}
+
+impl Need {
+    /// Adds the sentence of fio.
+    const fn said_by_fio(mut self, sentence: &'static str) -> Need {
+        self.in_fio = Some(sentence);
+        self
+    }
 }
 
 fn any<T: Copy + PartialOrd + Default>(values: PerDirection<T>) -> bool {
@@ -146,9 +157,8 @@ static NEEDS: &[Need] = &[
         "zonemode=zbd",
         |job| job.zones.is_zbd(),
     ),
-    need(&["job_max_open_zones"], "writes (rw): 'job_max_open_zones' is valid only for write jobs", |job| {
-        !job.zones.is_zbd() || job.pattern.rw.writes()
-    }),
+    need(&["job_max_open_zones"], "writes (rw)", |job| !job.zones.is_zbd() || job.pattern.rw.writes())
+        .said_by_fio("'job_max_open_zones' is valid only for write jobs"),
     need(&["zone_reset_frequency"], "zonemode=zbd", |job| job.zones.is_zbd()),
     need(&["zone_reset_threshold"], "zone_reset_frequency", |job| job.zones.zone_reset_frequency > 0.0),
     need(&["file_service_type"], "several files (nrfiles, filename or opendir)", may_have_several_files),
@@ -221,22 +231,38 @@ static NEEDS: &[Need] = &[
 ];
 
 /// The options that have had an effect on no job yet.
-#[derive(Default)]
-pub(crate) struct Loners(HashMap<(Origin, &'static str, &'static str), Option<Diagnostic>>);
+pub(crate) struct Loners {
+    found: HashMap<(Origin, &'static str, &'static str), Option<Diagnostic>>,
+    name: Name,
+}
 
 impl Loners {
+    /// None yet, in a program of this name.
+    pub fn of(name: Name) -> Loners {
+        Loners { found: HashMap::new(), name }
+    }
+
     /// Checks the options given for a job, once its options are settled.
     pub fn look_at(&mut self, job: &JobOptions) {
         for need in NEEDS {
             for &option in need.options {
                 let Some(origin) = job.origins.get(option) else { continue };
                 let matters = (need.is_met)(job) || is_nothing(job, option);
+                let reason = || {
+                    let reason = format!("has no effect without {}", need.leader);
+                    match need.in_fio {
+                        Some(sentence) => refusal(self.name.is_strict(), sentence, reason),
+                        None => reason,
+                    }
+                };
                 let warning = (!matters).then(|| Diagnostic {
                     origin: Some(origin.clone()),
-                    message: format!("{option}: has no effect without {}", need.leader),
+                    message: format!("{option}: {}", reason()),
                 });
-                let known =
-                    self.0.entry((origin.clone(), option, need.leader)).or_insert_with(|| warning.clone());
+                let known = self
+                    .found
+                    .entry((origin.clone(), option, need.leader))
+                    .or_insert_with(|| warning.clone());
                 if warning.is_none() {
                     *known = None;
                 }
@@ -248,7 +274,7 @@ impl Loners {
     pub fn warnings(self) -> Vec<Diagnostic> {
         let rank = |leader: &str| NEEDS.iter().position(|need| need.leader == leader);
         let mut found: Vec<_> =
-            self.0.into_iter().filter_map(|(key, warning)| Some((key, warning?))).collect();
+            self.found.into_iter().filter_map(|(key, warning)| Some((key, warning?))).collect();
         found.sort_by_key(|((_, option, leader), _)| (*option, rank(leader)));
         found.dedup_by(|((origin, option, _), _), ((other_origin, other, _), _)| {
             option == other && origin == other_origin

@@ -4,9 +4,9 @@
 //! error as a failure. So a program called `fio` reproduces fio's output exactly. Under its own name it prints more.
 
 use crate::Diagnostic;
-use crate::rules::{NEEDS_RUNTIME, TOO_MANY_PERCENTILES};
+use crate::rules::NEEDS_RUNTIME;
 use crate::run_options::UNKNOWN_CATEGORY;
-use crate::values::NOT_A_NUMBER;
+use crate::values::{LIST_TOO_LONG, NOT_A_NUMBER};
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
@@ -63,7 +63,13 @@ impl Name {
 }
 
 /// Words of warnings about input that fio complains about on standard error, too, although it accepts it.
-const SAID_BY_FIO: [&str; 4] = [TOO_MANY_PERCENTILES, NOT_A_NUMBER, NEEDS_RUNTIME, UNKNOWN_CATEGORY];
+const SAID_BY_FIO: [&str; 4] = [LIST_TOO_LONG, NOT_A_NUMBER, NEEDS_RUNTIME, UNKNOWN_CATEGORY];
+
+/// The reason why something is refused. Under the name `fio`, fio's sentence about the same mistake comes first: people
+/// and tests look for it.
+pub(crate) fn refusal(as_fio: bool, in_fio: impl fmt::Display, reason: String) -> String {
+    if as_fio { format!("{in_fio} ({reason})") } else { reason }
+}
 
 impl Diagnostic {
     /// Whether fio says the same on standard error, whatever the format of its output is. (About other accepted input,

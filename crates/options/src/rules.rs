@@ -4,6 +4,7 @@
 //! a job are known.
 
 use crate::engines::{Capability, Data, HttpOptions, IscsiOptions, NbdOptions};
+use crate::values::LIST_TOO_LONG;
 use crate::{Diagnostic, JobOptions, Origin, Verify, engines};
 use iolite_types::Direction;
 
@@ -177,8 +178,6 @@ fn settle_buffers(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
 
 /// The most percentiles that fio reports, and for which its terse format has room.
 const PERCENTILES_OF_FIO: usize = 20;
-/// The warning about more of them.
-pub(crate) const TOO_MANY_PERCENTILES: &str = "percentile_list: fio takes 20 percentiles at most";
 
 /// Under the name `fio`, a report has as many percentiles as fio's: the first of those that were given.
 pub(crate) fn keep_percentiles_of_fio(job: &mut JobOptions) -> Option<Diagnostic> {
@@ -187,7 +186,8 @@ pub(crate) fn keep_percentiles_of_fio(job: &mut JobOptions) -> Option<Diagnostic
         return None;
     }
     let left_out: Vec<String> = list.drain(PERCENTILES_OF_FIO..).map(|one| one.to_string()).collect();
-    let message = format!("{TOO_MANY_PERCENTILES}; left out: {}", left_out.join(", "));
+    let message =
+        format!("percentile_list: {LIST_TOO_LONG} {PERCENTILES_OF_FIO} (left out: {})", left_out.join(", "));
     Some(Diagnostic { origin: origin(job, "percentile_list"), message })
 }
 

@@ -52,7 +52,8 @@ pub(crate) fn trims(options: &JobOptions) -> Option<Need> {
     let need = |option, text, remedy| {
         Some(Need { option, text, because: "only block devices can be trimmed", remedy })
     };
-    if options.pattern.rw.trims() {
+    // A trim of zones that exist only in the run trims nothing of the file.
+    if options.pattern.rw.trims() && !options.zones.is_zbd() {
         return need("rw", format!("rw={}", options.pattern.rw.name()), "give another rw");
     }
     let share = verification.trim_percentage;
@@ -103,7 +104,7 @@ fn other_than_block_device(path: &Path, machine: &dyn Machine) -> Option<&'stati
 mod tests {
     use super::*;
     use iolite_host::MadeUp;
-    use iolite_options::{DataPlacement, PatternOptions, ReadWrite, Verify};
+    use iolite_options::{DataPlacement, PatternOptions, ReadWrite, Verify, ZoneMode};
 
     fn found(path: &str, change: impl FnOnce(&mut JobOptions)) -> Option<&'static str> {
         let mut options = JobOptions {
@@ -125,6 +126,11 @@ mod tests {
             assert_eq!(found(path, trim), Some("rw"), "{path}");
         }
         assert_eq!(found("/dev/disk", trim), None);
+        let zones = |o: &mut JobOptions| {
+            trim(o);
+            o.zones.zonemode = ZoneMode::Zbd;
+        };
+        assert_eq!(found("/a/file", zones), None, "zones that exist only in the run are reset");
         let in_directory = |o: &mut JobOptions| {
             trim(o);
             o.files.opendir = Some("/dev/".into());

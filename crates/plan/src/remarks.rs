@@ -2,6 +2,7 @@
 
 use crate::Plan;
 use iolite_host::{FileSystem, Machine};
+use iolite_types::{BlockSize, Direction};
 use std::path::Path;
 
 /// A job may have millions of files.
@@ -23,6 +24,34 @@ impl Plan {
             ))
         });
         told.collect()
+    }
+
+    /// What fio says on standard error about the jobs that it is about to run, in its words and as often as it does: about
+    /// alignments once per job, about the others once per clone.
+    pub fn complaints_of_fio(&self) -> Vec<&'static str> {
+        let told = self.workers.iter().flat_map(|worker| {
+            let options = &*self.jobs[worker.job].options;
+            let pattern = &options.pattern;
+            // (It looks at all directions, also those that the job does not use.)
+            let sizes = Direction::ALL.map(|direction| options.block_size_as_given(direction));
+            let smallest = sizes.iter().map(BlockSize::min).min();
+            let is_aligned =
+                sizes.iter().zip(pattern.ba.values).any(|(size, ba)| ba != 0 && ba != size.min());
+            let has_own_map = options.is_set("norandommap") && pattern.norandommap;
+            let varies = sizes.iter().map(BlockSize::max).max() > smallest;
+            [
+                (
+                    worker.clone == 0 && is_aligned && pattern.rw.is_random() && !has_own_map,
+                    "Any use of blockalign= turns off randommap",
+                ),
+                (
+                    pattern.norandommap && options.verification.is_on() && varies,
+                    "norandommap given for variable block sizes, verify limited",
+                ),
+                (pattern.bs_unaligned && options.durability.direct, "bs_unaligned may not work with raw io"),
+            ]
+        });
+        told.filter_map(|(applies, words)| applies.then_some(words)).collect()
     }
 }
 

@@ -222,7 +222,7 @@ fn regions_of_whole_zones() {
     assert_eq!(region("/tmp/file", "--zonesize=256m --fill_device=1"), (0, 1 << 30));
 }
 
-/// Trims reset zones only on zoned disks; on other disks of the job they stay trims.
+/// Trims reset zones of zoned disks and of files; on other disks of the job they stay trims.
 #[test]
 fn trims_reset_zones_only_where_there_are_some() {
     let machine = zoned_machine();
@@ -239,6 +239,7 @@ fn trims_reset_zones_only_where_there_are_some() {
     assert_eq!(resets("/dev/zns:/dev/plain"), (true, vec![true, false]));
     assert_eq!(resets("/dev/zns"), (true, vec![]));
     assert_eq!(resets("/dev/plain"), (false, vec![]));
+    assert_eq!(resets("/tmp/file"), (true, vec![]), "zones of a file exist only in the run");
 }
 
 #[test]

@@ -49,10 +49,45 @@ const ACCEPTED: &[&str] = &[
 /// Input that fio accepts, and complains about on standard error, whatever the format of its output is.
 const COMPLAINED_ABOUT: &[(&str, &str)] = &[
     ("--percentile_list=1:2:3:4:5:6:7:8:9:10:11:12:13:14:15:16:17:18:19:20:99:99.9", "left out: 99, 99.9"),
+    ("--latency_percentile=50:60", "the list exceeding max length 1"),
     ("--percentile_list=50:x:99", "\"x\" is not a number"),
     ("--time_based", "needs a runtime"),
     ("--debug=foo", "unknown category \"foo\""),
 ];
+
+/// Jobs about which fio complains when it begins to run them, with all of its lines.
+const COMPLAINED_ABOUT_AT_THE_START: &[(&str, &[&str])] = &[
+    ("--rw=randwrite --norandommap --verify=crc32c --bsrange=4k-8k", &[LIMITED]),
+    ("--rw=write --norandommap --verify=null --bs=4k,8k --numjobs=2", &[LIMITED, LIMITED]),
+    ("--rw=randwrite --norandommap --verify=crc32c", &[]),
+    ("--rw=randwrite --norandommap --bsrange=4k-8k", &[]),
+    ("--rw=randread --bs_unaligned --direct=1 --numjobs=2", &[UNALIGNED, UNALIGNED]),
+    ("--rw=randread --bs_unaligned", &[]),
+    ("--rw=randread --ba=8k --numjobs=2", &[ALIGNED]),
+    ("--rw=read --ba=8k", &[]),
+    ("--rw=randread --ba=4k", &[]),
+    ("--rw=randread --ba=8k --norandommap", &[]),
+    ("--rw=randwrite --ba=512 --bsrange=4k-8k --verify=crc32c", &[ALIGNED, LIMITED]),
+    ("--rw=randwrite --ba=8k --bsrange=4k-8k --verify=crc32c --bs_unaligned --direct=1 --parse-only", &[]),
+];
+const ALIGNED: &str = "fio: Any use of blockalign= turns off randommap";
+const LIMITED: &str = "fio: norandommap given for variable block sizes, verify limited";
+const UNALIGNED: &str = "fio: bs_unaligned may not work with raw io";
+
+#[test]
+fn what_fio_says_at_the_start_is_said() {
+    let links = scratch();
+    let mut programs = vec![Program::called_fio(links.path())];
+    programs.extend(Program::peers());
+    for program in programs {
+        for &(options, lines) in COMPLAINED_ABOUT_AT_THE_START {
+            let (status, error, _) =
+                told(&program, "json", &format!("--name=j --ioengine=null --size=64k {options}"));
+            let said: Vec<&str> = error.lines().collect();
+            assert!(status == 0 && said == lines, "{} {options}: {status} {error}", program.version());
+        }
+    }
+}
 
 /// Runs a command line with an output format. Returns the exit status, standard error and standard output.
 fn told(program: &Program, format: &str, line: &str) -> (i32, String, String) {
@@ -140,6 +175,47 @@ fn warnings_are_lines_of_the_normal_report() {
     // With `--warnings-fatal`, warnings are errors.
     let (status, error, _) = told(&fio, "json", &format!("--warnings-fatal {line}"));
     assert!(status == 1 && error.contains(warnings[0]), "{error}");
+}
+
+/// Values that fio refuses when it reads them, and its sentence.
+const OUT_OF_RANGE: &[(&str, &str)] = &[
+    ("rwmixread=101", "rwmixread: max value out of range: 101 (100 max)"),
+    ("iodepth=0", "iodepth: min value out of range: 0 (1 min)"),
+    ("nice=-21", "nice: min value out of range: -21 (-20 min)"),
+    ("max_open_zones=5000", "max_open_zones: max value out of range: 5000 (4096 max)"),
+    ("direct=2", "max value out of range: 2 (1 max)"),
+    ("read_beyond_wp=2", "max value out of range: 2 (1 max)"),
+    ("zone_reset_threshold=1.5", "value out of range: 1.500000 (range max: 1.000000)"),
+    ("zone_reset_frequency=-0.5", "value out of range: -0.500000 (range min: 0.000000)"),
+    ("percentile_list=101", "value out of range: 101.000000 (range max: 100.000000)"),
+    ("zone_reset_threshold=x", "not a floating point value: x"),
+];
+
+/// Lists of which fio 3.41 only says that they are too long, and which later ones refuse.
+const LISTS: &[&str] = &["zone_reset_threshold=.4:.6", "zone_reset_frequency=.4:.6"];
+
+#[test]
+fn values_out_of_range_are_refused_in_the_words_of_fio() {
+    let links = scratch();
+    let (own, ours) = (Program::under_test(), Program::called_fio(links.path()));
+    // (3.33 has other limits for some.)
+    let peers: Vec<Program> = Program::peers().into_iter().filter(|peer| peer.release.minor >= 41).collect();
+    if peers.is_empty() {
+        partly_skipped(&this_test!(), "fio 3.41 is not installed");
+    }
+    let line = |word: &str| format!("--name=j --ioengine=null --size=64k --{word}");
+    let lists = LISTS.iter().map(|&word| (word, "the list exceeding max length 1"));
+    for (word, sentence) in OUT_OF_RANGE.iter().copied().chain(lists) {
+        let (status, error, _) = told(&ours, "json", &line(word));
+        assert!(status == 1 && error.contains(&format!("{word}: {sentence} (")), "{word}: {status} {error}");
+        let (status, error, _) = told(&own, "json", &line(word));
+        assert!(own.is_peer || (status == 1 && !error.contains(sentence)), "{word}: {status} {error}");
+        for peer in &peers {
+            let (status, error, _) = told(peer, "json", &line(word));
+            assert!(error.contains(sentence), "{word}: {error}");
+            assert_eq!(status == 0, LISTS.contains(&word), "{word}: {status}");
+        }
+    }
 }
 
 /// Values of `rw` that fio refuses.

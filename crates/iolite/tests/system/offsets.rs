@@ -432,6 +432,7 @@ fn zones_are_refused_in_the_words_of_fio() {
             "ZONED --size=128k --numjobs=2 --offset_increment=128k --zone_reset_threshold=.4 --zone_reset_frequency=.1",
             "multi-jobs with different write ranges are not supported with zone_reset_threshold (zone_reset_threshold=0.4: ",
         ),
+        ("ZONED --rw=trim", "f: trim block size 4096 is not the zone size 65536 (rw=trim: "),
         (
             "--filename=f --zonesize=64k --rw=write",
             "--zonemode=none and --zonesize are not compatible. (zonesize=65536: ",
@@ -468,6 +469,30 @@ fn zones_are_refused_in_the_words_of_fio() {
     ] {
         std::fs::write(dir.path().join("f"), vec![0; 512 * K as usize]).expect("it can be written");
         Program::under_test().line(dir.path(), &format!("--name=j {ZONED} {more}")).ok();
+    }
+}
+
+/// The zones of an ordinary file exist only in the run, and trims reset them: the file itself is not trimmed.
+#[test]
+fn trims_reset_the_zones_of_a_file() {
+    let links = scratch();
+    let mut programs = vec![Program::called_fio(links.path())];
+    programs.extend(Program::all());
+    for program in programs {
+        // (Random trims choose zones that are not empty, and all are when a run begins.)
+        for (rw, writes, trims) in [("trim", 0, 8), ("randtrim", 0, 0), ("trimwrite", 8, 8)] {
+            let dir = scratch();
+            let file = dir.path().join("f");
+            std::fs::write(&file, vec![7; 512 * K as usize]).expect("it can be written");
+            let line = format!(
+                "--name=j --filename=f --zonemode=zbd --zonesize=64k --bs=64k --rw={rw} --output-format=json"
+            );
+            let finished = program.line(dir.path(), &line);
+            let ios = Json::parse(&finished.ok().stdout).job().ios();
+            assert_eq!(ios, [0, writes, trims], "{rw} {}", program.version());
+            let is_unchanged = std::fs::read(&file).expect("it is there") == vec![7; 512 * K as usize];
+            assert_eq!(is_unchanged, writes == 0, "{rw} {}", program.version());
+        }
     }
 }
 

@@ -76,7 +76,20 @@ impl<'a> Given<'a> {
             Limits::Between(low, high) => (i128::from(low), i128::from(high)),
             Limits::None | Limits::Floats(..) => (i128::MIN, i128::MAX),
         };
-        if (low..=high).contains(&value) { Ok(value) } else { Err(outside(value, low, high)) }
+        if (low..=high).contains(&value) {
+            return Ok(value);
+        }
+        let (name, reason) = (self.definition.name, outside(value, low, high));
+        Err(match (low, value < low) {
+            (_, false) => self
+                .notes
+                .refusal(format_args!("{name}: max value out of range: {value} ({high} max)"), reason),
+            // (fio takes negative numbers where 0 is the least, and has no words for them.)
+            (0, true) => reason,
+            (_, true) => self
+                .notes
+                .refusal(format_args!("{name}: min value out of range: {value} ({low} min)"), reason),
+        })
     }
 
     /// One integer that fits `T`.
@@ -136,7 +149,11 @@ impl<'a> Given<'a> {
                 self.notes.push("read as 1".to_owned());
                 Ok(true)
             }
-            _ => Err("not 0 or 1".to_owned()),
+            // (A negative number is 0 or 1 for fio, which has no words for it.)
+            _ if value < 0 => Err("not 0 or 1".to_owned()),
+            _ => Err(self
+                .notes
+                .refusal(format_args!("max value out of range: {value} (1 max)"), "not 0 or 1".to_owned())),
         }
     }
 
@@ -197,6 +214,7 @@ mod tests {
     use crate::Name;
 
     static PERCENT: Definition = Definition::job("p", Category::Job, Kind::Int, "").range(0, 100);
+    static LEAST: Definition = Definition::job("l", Category::Job, Kind::Int, "").min(1);
     static FLAG: Definition = Definition::job("f", Category::Job, Kind::Flag, "");
     static BOOL: Definition = Definition::job("b", Category::Job, Kind::Bool, "");
 
@@ -206,15 +224,21 @@ mod tests {
 
     #[test]
     fn integers_keep_to_the_limits() {
+        let beyond = |value| Err(format!("p: max value out of range: {value} (must be at most 100)"));
         assert_eq!(given(&PERCENT, Some("100")).number::<u32>(), Ok(100));
-        assert_eq!(given(&PERCENT, Some("101")).number::<u32>(), Err("must be at most 100".to_owned()));
+        assert_eq!(given(&PERCENT, Some("101")).number::<u32>(), beyond("101 (100 max)"));
         assert_eq!(given(&PERCENT, Some("-1")).number::<u32>(), Err("must not be negative".to_owned()));
         assert_eq!(given(&FLAG, Some("4g")).number::<u32>(), Err("must be at most 4294967295".to_owned()));
         let mut several = given(&PERCENT, Some("7,8"));
         assert_eq!(several.number::<u32>(), Ok(7));
         assert_eq!(several.notes.len(), 1);
         assert_eq!(given(&PERCENT, Some("5,,6")).numbers::<u32>(), Ok([Some(5), None, Some(6)]));
-        assert_eq!(given(&PERCENT, Some("5,101")).numbers::<u32>(), Err("must be at most 100".to_owned()));
+        assert!(given(&PERCENT, Some("5,101")).numbers::<u32>().is_err());
+        let mut own = given(&PERCENT, Some("101"));
+        own.notes = Notes::default();
+        assert_eq!(own.number::<u32>(), Err("must be at most 100".to_owned()));
+        let least = given(&LEAST, Some("0")).number::<u32>();
+        assert_eq!(least, Err("l: min value out of range: 0 (1 min) (must be at least 1)".to_owned()));
         assert_eq!(given(&PERCENT, Some("5-6")).numbers::<u32>(), Ok([Some(5), Some(6), Some(6)]));
         assert_eq!(given(&PERCENT, Some("-5")).numbers::<u32>(), Err("must not be negative".to_owned()));
         assert_eq!(given(&PERCENT, Some("5,-6")).numbers::<u32>(), Err("must not be negative".to_owned()));
@@ -228,7 +252,9 @@ mod tests {
         assert_eq!(given(&FLAG, Some("")).boolean(), Err("needs a value".to_owned()));
         assert_eq!(given(&BOOL, None).boolean(), Err("needs a value".to_owned()));
         assert_eq!(given(&BOOL, Some("01")).boolean(), Ok(true));
-        assert_eq!(given(&BOOL, Some("2")).boolean(), Err("not 0 or 1".to_owned()));
+        let beyond = "max value out of range: 2 (1 max) (not 0 or 1)";
+        assert_eq!(given(&BOOL, Some("2")).boolean(), Err(beyond.to_owned()));
+        assert_eq!(given(&BOOL, Some("-1")).boolean(), Err("not 0 or 1".to_owned()));
         assert_eq!(given(&BOOL, Some("yes")).boolean(), Err("not 0 or 1".to_owned()));
     }
 }

@@ -2,17 +2,19 @@
 
 use crate::definition::{Category, Definition, Given, Kind, Limits};
 use crate::typed::DataPlacement;
-use crate::values::{number_set, zone_skip};
+use crate::values::{LIST_TOO_LONG, number_set, zone_skip};
 
 const fn zones(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Zones, kind, help)
 }
 
-/// A single share from 0 to 1.
+/// A single share from 0 to 1. Anything behind it is refused under the name `fio` as well: a list here is a mistake.
 fn share(given: &mut Given<'_>) -> Result<f64, String> {
     match given.floats(2)?[..] {
-        [share] => Ok(share),
-        _ => Err("takes one number, no list".to_owned()),
+        [share] if !given.text.is_some_and(|text| text.contains(':')) => Ok(share),
+        _ => Err(given
+            .notes
+            .refusal(format_args!("{LIST_TOO_LONG} 1"), "takes one number, no list".to_owned())),
     }
 }
 

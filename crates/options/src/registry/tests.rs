@@ -145,8 +145,12 @@ fn place() -> Origin {
     Origin::File { path: "job.fio".to_owned(), line: 7, column: 4 }
 }
 
-/// Applies `name=value` words in order.
+/// Applies `name=value` words in order, under the name `fio`.
 fn job(words: &[&str]) -> Result<(JobOptions, Vec<String>), String> {
+    job_of(Name::Fio, words)
+}
+
+fn job_of(program: Name, words: &[&str]) -> Result<(JobOptions, Vec<String>), String> {
     let mut job = JobOptions::default();
     let mut warnings = Vec::new();
     for word in words {
@@ -155,7 +159,7 @@ fn job(words: &[&str]) -> Result<(JobOptions, Vec<String>), String> {
             None => (*word, None),
         };
         let definition = find(name, &job.ioengine).unwrap_or_else(|| panic!("{name} is unknown"));
-        apply(&mut job, definition, value, place(), &mut warnings, Name::Fio)
+        apply(&mut job, definition, value, place(), &mut warnings, program)
             .map_err(|error| error.to_string())?;
     }
     Ok((job, warnings.into_iter().map(|warning| warning.to_string()).collect()))
@@ -365,7 +369,7 @@ fn mistakes_name_place_value_and_remedy() {
         ("filesize=0", "job.fio:7:4: filesize=0: must be at least 1"),
         ("size=101%", "job.fio:7:4: size=101%: a percentage is between 0 and 100"),
     ] {
-        assert_eq!(job(&[word]).map(|_| ()), Err(message.to_owned()), "{word}");
+        assert_eq!(job_of(Name::Iolite, &[word]).map(|_| ()), Err(message.to_owned()), "{word}");
     }
     let error = job(&["ioengine=libaoi"]).unwrap_err();
     assert!(error.ends_with("did you mean \"libaio\"?"), "{error}");

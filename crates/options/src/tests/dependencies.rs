@@ -87,10 +87,21 @@ fn workload_options_without_their_basis_have_no_effect() {
 
 #[test]
 fn limits_of_open_zones_are_for_jobs_that_write() {
-    let told = |rw: &str| warnings(&format!("[a]\nzonemode=zbd\nrw={rw}\njob_max_open_zones=2\n"));
-    let words = "'job_max_open_zones' is valid only for write jobs";
-    assert!(matches!(&told("randread")[..], [told] if told.ends_with(words)), "{:?}", told("randread"));
-    assert_eq!(told("randrw"), [""; 0]);
+    let told = |rw: &str, name: Name| {
+        let text = format!("[a]\nzonemode=zbd\nrw={rw}\njob_max_open_zones=2\n");
+        match invoke_as(&["-".into()], &text, name) {
+            Ok(Invocation::Run { warnings, .. }) => {
+                warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    let words = "-:4:20: job_max_open_zones: ";
+    let (own, of_fio) =
+        ("has no effect without writes (rw)", "'job_max_open_zones' is valid only for write jobs");
+    assert_eq!(told("randread", Name::Iolite), [format!("{words}{own}")]);
+    assert_eq!(told("randread", Name::Fio), [format!("{words}{of_fio} ({own})")]);
+    assert_eq!(told("randrw", Name::Fio), [""; 0]);
 }
 
 #[test]

@@ -4,6 +4,8 @@ use super::Notes;
 
 /// The end of the note about an entry that is not a number.
 pub(crate) const NOT_A_NUMBER: &str = "is not a number, ignored";
+/// The words of fio about a list with too many numbers.
+pub(crate) const LIST_TOO_LONG: &str = "the list exceeding max length";
 
 /// Parses numbers separated by colons, each within the bounds. Keeps at most `most` of them.
 ///
@@ -17,16 +19,19 @@ pub fn floats(text: &str, bounds: (f64, f64), most: usize, notes: &mut Notes) ->
     for (index, part) in text.split(':').map(str::trim).enumerate() {
         if values.len() == most {
             let entries = if most == 1 { "one number".to_owned() } else { format!("at most {most} numbers") };
-            notes.ignore(
-                format!("takes {entries}; those from \"{part}\" on have no effect, leave them out"),
-                "",
-            )?;
+            let what = format!("takes {entries}; those from \"{part}\" on have no effect, leave them out");
+            let what = notes.refusal(format_args!("{LIST_TOO_LONG} {most}"), what);
+            notes.ignore(what, "")?;
             break;
         }
         match leading_float(part) {
             Some((value, rest)) => {
                 if !(bounds.0..=bounds.1).contains(&value) {
-                    return Err(format!("{value} is not between {} and {}", bounds.0, bounds.1));
+                    let (limit, bound) = if value < bounds.0 { ("min", bounds.0) } else { ("max", bounds.1) };
+                    return Err(notes.refusal(
+                        format_args!("value out of range: {value:.6} (range {limit}: {bound:.6})"),
+                        format!("{value} is not between {} and {}", bounds.0, bounds.1),
+                    ));
                 }
                 if !rest.is_empty() {
                     let what =
@@ -35,7 +40,10 @@ pub fn floats(text: &str, bounds: (f64, f64), most: usize, notes: &mut Notes) ->
                 }
                 values.push(value);
             }
-            None if index == 0 => return Err(format!("\"{part}\" is not a number")),
+            None if index == 0 => {
+                let reason = format!("\"{part}\" is not a number");
+                return Err(notes.refusal(format_args!("not a floating point value: {part}"), reason));
+            }
             None => notes.ignore(format!("\"{part}\" is not a number"), ", ignored")?,
         }
     }
@@ -73,8 +81,14 @@ mod tests {
         assert_eq!(read("10,20"), (Ok(vec![10.0]), 1));
         let (many, notes) = read("1:2:3:4:5:6:7:8:9:10:11:12:13:14:15:16:17:18:19:20:21");
         assert_eq!((many.unwrap().len(), notes), (20, 1));
-        assert_eq!(read("101").0, Err("101 is not between 0 and 100".to_owned()));
-        assert_eq!(read("x").0, Err("\"x\" is not a number".to_owned()));
+        let out = "value out of range: 101.000000 (range max: 100.000000) (101 is not between 0 and 100)";
+        assert_eq!(read("101").0, Err(out.to_owned()));
+        let out = "value out of range: -0.500000 (range min: 0.000000) (-0.5 is not between 0 and 100)";
+        assert_eq!(read("-.5").0, Err(out.to_owned()));
+        assert_eq!(read("x").0, Err("not a floating point value: x (\"x\" is not a number)".to_owned()));
+        let own = |text| floats(text, (0.0, 100.0), 1, &mut Notes::default());
+        assert_eq!(own("101"), Err("101 is not between 0 and 100".to_owned()));
+        assert_eq!(own("x"), Err("\"x\" is not a number".to_owned()));
     }
 
     proptest! {

@@ -1,6 +1,8 @@
 //! Notes about suspicious input, and the decision about text that would be ignored.
 
 use crate::Name;
+use crate::name::refusal;
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 /// Notes about suspicious input that is accepted; they become warnings.
@@ -22,6 +24,11 @@ impl Notes {
     /// Whether values have the meaning that fio gives them, even where that is a trap.
     pub const fn are_of_fio(&self) -> bool {
         self.name.is_strict()
+    }
+
+    /// The reason why a value is refused; under the name `fio`, behind fio's sentence about the same mistake.
+    pub fn refusal(&self, in_fio: impl fmt::Display, reason: String) -> String {
+        refusal(self.are_of_fio(), in_fio, reason)
     }
 
     /// Records that a part of a value is ignored, and what follows from that.

@@ -4,7 +4,7 @@ use crate::{FileLayout, JobPlan, Layout, Plan, ReplayPlan, WorkerPlan, content};
 use iolite_engine::{EngineConfig, OpenMode};
 use iolite_options::engines::{Capability, Data};
 use iolite_options::{FadviseHint, Fallocate, JobOptions, LockFile, SyncMode, WriteHint};
-use iolite_types::Direction;
+use iolite_types::{Direction, FileKind};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -142,7 +142,9 @@ pub(super) fn rules(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> File
     let replay = worker.replay.as_deref();
     let writes = options.changes_data();
     let reads_back = options.reads_back();
-    let has_zones = |file: &FileLayout| file.zoned.is_some_and(|zoned| zoned.is_real);
+    // (A block device that is only divided into zones is trimmed as ever.)
+    let has_zones =
+        |file: &FileLayout| file.zoned.is_some_and(|zoned| zoned.is_real || file.kind == FileKind::Regular);
     let mode = OpenMode {
         read: options.pattern.rw.reads() || reads_back,
         write: writes,
