@@ -368,7 +368,13 @@ fn state_files() {
             has_flushes: true,
             imprint: None,
             files: (0..files)
-                .map(|file| StateFile { name: format!("f{file}"), offset: 0, length: 65_536, identity: None })
+                .map(|file| StateFile {
+                    name: format!("f{file}"),
+                    offset: 0,
+                    length: 65_536,
+                    identity: None,
+                    place: None,
+                })
                 .collect(),
         };
         let recorder = Recorder::create(&path, &setup).expect("a state can be written");

@@ -106,10 +106,10 @@ fn check_job(load: &Load, saved: &Saved) -> Result<(), LoadError> {
 /// A warning that the job's files are not those of the state: copies, or files that were renamed before their identity
 /// was known. Whether they are right is for their content to say.
 fn other_files(load: &Load, saved: &Saved) -> Option<String> {
-    let identity = |name: &str| FileIdentity::of(name).filter(|_| load.are_local);
     let mut pairs = saved.setup.files.iter().zip(&load.files);
-    let (of_state, of_job) = pairs.find(|(file, name)| !file.is(name, identity(name)))?;
-    let is = if of_state.identity.is_some() && identity(of_job).is_some() { "is" } else { "may be" };
+    let (of_state, of_job) = pairs.find(|(file, name)| !file.is(name, load.are_local))?;
+    let exists = load.are_local && FileIdentity::of(of_job).is_some();
+    let is = if of_state.identity.is_some() && exists { "is" } else { "may be" };
     let (state, of_state) = (load.path.display(), &of_state.name);
     Some(match of_state == of_job {
         true => format!("{of_job} is not the file that {state} was kept for, but another one of this name"),

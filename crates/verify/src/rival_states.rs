@@ -7,7 +7,7 @@ use crate::block::{Named, Part};
 use crate::load_error::LoadError;
 use crate::question::seed_of;
 use crate::rivals::Rivals;
-use crate::state::{Accepted, FileIdentity, Policy, Saved, SavedFile, StateError};
+use crate::state::{Accepted, Policy, Saved, SavedFile, StateError};
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
@@ -131,8 +131,7 @@ fn open(path: &Path, name: &str) -> Result<Option<(Saved, u32)>, LoadError> {
         Err(StateError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         saved => saved.map_err(|error| LoadError::State(path.to_owned(), error))?,
     };
-    let identity = FileIdentity::of(name);
-    let file = saved.setup.files.iter().position(|file| file.is(name, identity));
+    let file = saved.setup.files.iter().position(|file| file.is(name, true));
     Ok(file.map(|file| (saved, file as u32)))
 }
 
@@ -166,7 +165,13 @@ mod tests {
             is_copied: false,
             has_flushes: false,
             imprint: None,
-            files: vec![StateFile { name: "f".into(), offset: 0, length: 4 * BLOCK as u64, identity: None }],
+            files: vec![StateFile {
+                name: "f".into(),
+                offset: 0,
+                length: 4 * BLOCK as u64,
+                identity: None,
+                place: None,
+            }],
         }
     }
 

@@ -154,8 +154,10 @@ pub struct Keep {
     pub imprint: StateImprint,
     /// The files and regions that are written to. Their identities are found when the job begins.
     pub files: Vec<StateFile>,
-    /// They are files of this machine, and the same ones until the job ends.
+    /// They are files of this machine.
     pub are_local: bool,
+    /// They are made again for each pass, and do not keep their identities.
+    pub are_made_again: bool,
 }
 
 /// A state that an earlier run has left.

@@ -39,6 +39,7 @@ pub use layout::Covered;
 pub use names::{StateNames, is_state_name};
 pub use recorder::Recorder;
 pub use saved::{Saved, StateError};
+pub(crate) use setup::place_of;
 pub use setup::{FileIdentity, Setup, StateFile, StateImprint};
 
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! Keeps the state of a worker while it writes.
 
 use crate::rules::{Keep, Rules};
-use crate::state::{Covered, FileIdentity, Recorder, Setup, StateFile};
+use crate::state::{Covered, FileIdentity, Recorder, Setup, StateFile, place_of};
 use iolite_workload::Io;
 use iolite_workload::history::Written;
 use std::io;
@@ -24,8 +24,11 @@ impl Keeper {
     ///
     /// Errors of the file system, above all a lack of space.
     pub(crate) fn begin(keep: &Keep, rules: &Rules) -> io::Result<Keeper> {
-        let identity = |file: &StateFile| FileIdentity::of(&file.name).filter(|_| keep.are_local);
-        let files = keep.files.iter().map(|file| StateFile { identity: identity(file), ..file.clone() });
+        let files = keep.files.iter().map(|file| StateFile {
+            identity: FileIdentity::of(&file.name).filter(|_| keep.are_local && !keep.are_made_again),
+            place: place_of(&file.name).filter(|_| keep.are_local),
+            ..file.clone()
+        });
         let setup = Setup {
             program: concat!("iolite-", env!("CARGO_PKG_VERSION")).to_owned(),
             job: rules.job.clone(),

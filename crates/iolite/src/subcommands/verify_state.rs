@@ -216,7 +216,7 @@ mod tests {
             is_copied: false,
             has_flushes: true,
             imprint: None,
-            files: vec![StateFile { name: "f".into(), offset: 0, length: 4096, identity: None }],
+            files: vec![StateFile { name: "f".into(), offset: 0, length: 4096, identity: None, place: None }],
         };
         let mut recorder = Recorder::create(path, &setup).unwrap();
         recorder.issue(0, 0, 0, 0, 512);

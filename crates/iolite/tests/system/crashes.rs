@@ -468,3 +468,30 @@ fn a_state_is_that_of_a_file_by_any_name() {
     fs::rename(dir.path().join("copy"), dir.path().join("data")).unwrap();
     load("data").refused().says("another one of this name");
 }
+
+/// Of files that are made during the job, a state knows the place.
+#[test]
+fn a_state_of_files_made_during_the_job_goes_by_their_place() {
+    for makes in ["--create_on_open=1", "--unlink_each_loop=1 --loops=2"] {
+        let dir = scratch();
+        let run = |line: &str| {
+            let job = "--name=v --size=256k --verify=md5";
+            Program::under_test().line(dir.path(), &format!("{job} {line}"))
+        };
+        run(&format!("--filename=data --rw=write --do_verify=0 {makes}")).ok();
+        fs::create_dir(dir.path().join("d")).unwrap();
+        std::os::unix::fs::symlink("../data", dir.path().join("d/link")).unwrap();
+        fs::copy(dir.path().join("data"), dir.path().join("copy")).unwrap();
+        let load = |name: &str| {
+            run(&format!("--filename={name} --rw=read --verify_state_load=1 --output-format=json"))
+        };
+        let absolute = dir.path().join("data").display().to_string();
+        for name in ["data", "./data", "d/../data", "d/link", &absolute] {
+            let run = load(name);
+            assert!(!run.output().contains("another"), "{makes} {name}: {run}");
+            assert_eq!(reads(run), 64, "{name}");
+        }
+        let run = load("copy").says("is the state of data, and copy may be another file");
+        assert_eq!(reads(run), 64);
+    }
+}

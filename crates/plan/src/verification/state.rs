@@ -157,10 +157,11 @@ pub(super) fn rules(
                 offset: file.offset,
                 length: file.length,
                 identity: None,
+                place: None,
             })
             .collect(),
-        // (Files that are made again for each pass do not keep their identities.)
-        are_local: job.engine.facets.has_local_files() && !options.files.unlink_each_loop,
+        are_local: job.engine.facets.has_local_files(),
+        are_made_again: options.files.unlink_each_loop,
     })
 }
 

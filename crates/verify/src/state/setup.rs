@@ -4,6 +4,7 @@ use crate::block::Spec;
 use iolite_content::{Fill, PatternPiece};
 use serde::{Deserialize, Serialize};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
 
 /// The description of a worker at the beginning of a state file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,19 +108,34 @@ pub struct StateFile {
     /// versions do not have it.)
     #[serde(default)]
     pub identity: Option<FileIdentity>,
+    /// Its path when the job began, from the root and without links: of a file that is made during the job, all that is
+    /// known of it. `None` = it is an object in a storage. (States of earlier versions do not have it.)
+    #[serde(default)]
+    pub place: Option<String>,
 }
 
 impl StateFile {
-    /// Whether a file with this name and identity is the one that was written to. Only the name counts if an identity is
-    /// unknown. A file of the same name may have moved to another device: the numbers of devices can change whenever
-    /// the machine starts.
-    pub fn is(&self, name: &str, identity: Option<FileIdentity>) -> bool {
+    /// Whether the file that has this name at present is the one that was written to. The name or the place decides if
+    /// an identity is unknown. A file of the same name may have moved to another device: the numbers of devices can
+    /// change whenever the machine starts.
+    pub fn is(&self, name: &str, is_local: bool) -> bool {
         let has_name = self.name == name;
-        match (self.identity, identity) {
+        match (self.identity, FileIdentity::of(name).filter(|_| is_local)) {
             (Some(then), Some(now)) => then == now || (has_name && then.inode == now.inode),
-            _ => has_name,
+            _ => has_name || (is_local && self.place.is_some() && self.place == place_of(name)),
         }
     }
+}
+
+/// The path of this name, from the root and without links; the file itself need not exist.
+pub(crate) fn place_of(name: &str) -> Option<String> {
+    let name = Path::new(name);
+    let found = name.canonicalize().or_else(|error| {
+        let (Some(parent), Some(last)) = (name.parent(), name.file_name()) else { return Err(error) };
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        parent.canonicalize().map(|parent| parent.join(last))
+    });
+    Some(found.ok()?.display().to_string())
 }
 
 /// The identity of a file of this machine: equal for all of its names.

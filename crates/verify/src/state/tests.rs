@@ -14,6 +14,7 @@ fn setup(files: u64, blocks: u64, has_flushes: bool) -> Setup {
         offset: number << 20,
         length: blocks * BLOCK,
         identity: None,
+        place: None,
     };
     Setup {
         program: "iolite-test".into(),
