@@ -533,3 +533,47 @@ fn ends_of_several_connections_are_distinguished() {
                 --name=d --rw=write --hostname=127.0.0.1 --name=e --rw=write --hostname=192.0.2.2";
     assert_eq!(other_ends(&machine, line), [vec![3], vec![2], vec![1], vec![0], vec![]]);
 }
+
+/// A job whose writes surely do not fit is refused before it begins, so what it surely writes has to be known exactly.
+#[test]
+fn what_a_job_surely_writes() {
+    let surely = |arguments: &str| {
+        let machine = MadeUp::new();
+        let arguments: Vec<OsString> = arguments.split_whitespace().map(OsString::from).collect();
+        let parsed = parse_with(&arguments, &|_| None, &mut std::io::empty(), Name::Iolite).unwrap();
+        let Invocation::Run { mut batches, run, .. } = parsed else { panic!("jobs are to run") };
+        let plan = Plan::build(batches.remove(0), &run, &machine).unwrap();
+        let layouts = plan.layouts(&machine, &iolite_plan::NoStorages).unwrap();
+        plan.creation(&plan.workers[0], &layouts[0]).surely_written
+    };
+    let all = Some(u64::MAX);
+    for (more, expected) in [
+        ("--rw=write", all),
+        ("--rw=randwrite", all),
+        ("--rw=write --nrfiles=4", all),
+        ("--rw=write --unlink=1", all),
+        ("--rw=write --io_size=1m", Some(1 << 20)),
+        ("--rw=write --io_size=1m --nrfiles=4", None),
+        ("--rw=write --io_size=8g", all),
+        ("--rw=read", None),
+        ("--rw=randwrite --norandommap", None),
+        ("--rw=randwrite --random_distribution=zipf:1.1", None),
+        ("--rw=randwrite --percentage_random=50", None),
+        ("--rw=randwrite:8", None),
+        ("--rw=write --runtime=5", None),
+        ("--rw=write --number_ios=5", None),
+        ("--rw=write --continue_on_error=all", None),
+        ("--rw=write --ioengine=null", None),
+        ("--rw=write --ioengine=falloc", None),
+        ("--rw=write --zero_buffers", None),
+        ("--rw=write --buffer_compress_percentage=50", None),
+        ("--rw=write --create_only=1", None),
+        ("--rw=write --verify=md5 --verify_only=1", None),
+        ("--rw=write --unlink=1 --numjobs=2", None),
+        ("--rw=write --name=k --filename=/k --size=1g --rw=trim --ioengine=null --exitall", None),
+    ] {
+        let line = format!("--name=j --filename=/f --size=1g {more}");
+        let line = if more.contains("nrfiles") { line.replace("--filename=/f ", "") } else { line };
+        assert_eq!(surely(&line), expected, "{more}");
+    }
+}

@@ -144,7 +144,8 @@ fn create_in(
             break;
         }
         let made = storage.open(&file.path);
-        made.and_then(|mut made| one(rules, &mut *made, size, &mut content, note, stop))
+        let written = rules.surely_written.map(|most| most.min(file.length));
+        made.and_then(|mut made| one(rules, &mut *made, (size, written), &mut content, note, stop))
             .map_err(|error| named(&file.path, &error))?;
     }
     Ok(())
@@ -173,17 +174,20 @@ fn describe(job: &str, files: usize, total: u64) -> String {
 
 /// Creates or extends one file and keeps the data that it has. The added part is filled with random data if the job may
 /// read it; otherwise its content depends on `fallocate`. With `fill_device`, a full file system is a success too.
+///
+/// `written`: how many of its bytes the job surely writes, if that is known.
 fn one(
     rules: &Creation,
     file: &mut dyn Stored,
-    size: u64,
+    (size, written): (u64, Option<u64>),
     content: &mut Content,
     note: &mut dyn FnMut(String),
     stop: &dyn Fn() -> bool,
 ) -> io::Result<()> {
     let present = file.size()?;
-    if rules.is_filled && !rules.may_be_short {
-        check_room(file, size)?;
+    let needed = if rules.is_filled { Some(size) } else { written };
+    if let (Some(needed), false) = (needed, rules.may_be_short) {
+        check_room(file, needed)?;
     }
     if rules.must_extend {
         file.extend(size, Fallocate::Truncate)?;
@@ -203,11 +207,12 @@ fn one(
     Ok(())
 }
 
-/// Checks that there is room for this many bytes, before anything is written: a full file system hurts other users too.
-fn check_room(file: &mut dyn Stored, size: u64) -> io::Result<()> {
+/// Checks that there is room for this many bytes of the file, before anything is written: a full file system hurts other
+/// users too.
+fn check_room(file: &mut dyn Stored, needed: u64) -> io::Result<()> {
     let Some(room) = file.room()? else { return Ok(()) };
     // Blocks that are reserved beyond the end already belong to the file.
-    let (bytes, free) = (size.saturating_sub(room.held), room.free);
+    let (bytes, free) = (needed.saturating_sub(room.held), room.free);
     if bytes <= free {
         return Ok(());
     }
@@ -305,6 +310,7 @@ mod tests {
             tells_directories: true,
             fallocate,
             is_filled,
+            surely_written: None,
             may_be_short: false,
             fills: false,
             sync: true,
@@ -325,8 +331,15 @@ mod tests {
         let path = directory.path().join("f");
         std::fs::write(&path, b"precious").unwrap();
         let mut content = Content::new(&Spec::random(1));
-        one(&rules(true, Fallocate::Native), &mut *open(&path), 5000, &mut content, &mut |_| (), &|| false)
-            .unwrap();
+        one(
+            &rules(true, Fallocate::Native),
+            &mut *open(&path),
+            (5000, None),
+            &mut content,
+            &mut |_| (),
+            &|| false,
+        )
+        .unwrap();
         let bytes = std::fs::read(&path).unwrap();
         assert_eq!(bytes.len(), 5000);
         assert_eq!(&bytes[..8], b"precious");
@@ -386,7 +399,7 @@ mod tests {
         ] {
             let path = directory.path().join(how.keyword());
             let mut content = Content::new(&Spec::random(1));
-            one(&rules(false, how), &mut *open(&path), 1 << 20, &mut content, &mut |_| (), &|| false)
+            one(&rules(false, how), &mut *open(&path), (1 << 20, None), &mut content, &mut |_| (), &|| false)
                 .unwrap();
             assert_eq!(std::fs::metadata(&path).unwrap().len(), expected, "{how:?}");
         }
@@ -401,7 +414,7 @@ mod tests {
         let mut content = Content::new(&Spec::random(1));
         // Larger than the largest possible file.
         let mut note = |text| notes.push(text);
-        one(&rules, &mut *open(&path), i64::MAX as u64, &mut content, &mut note, &|| false).unwrap();
+        one(&rules, &mut *open(&path), (i64::MAX as u64, None), &mut content, &mut note, &|| false).unwrap();
         assert_eq!(notes.len(), 1);
         assert!(notes[0].starts_with("posix_fallocate fails: "), "{notes:?}");
     }
@@ -415,7 +428,7 @@ mod tests {
         let error = one(
             &rules(true, Fallocate::Native),
             &mut *open(&path),
-            1 << 62,
+            (1 << 62, None),
             &mut content,
             &mut |_| (),
             &|| false,
@@ -424,6 +437,12 @@ mod tests {
         assert_eq!(errno_of(&error), libc::ENOSPC);
         assert!(error.to_string().contains("4096PiB more (4611686018427387904 bytes) are needed"), "{error}");
         assert_eq!(std::fs::metadata(&path).unwrap().blocks(), 0);
+        // Of a file that is only written, what the job surely writes counts.
+        let only_written = rules(false, Fallocate::None);
+        let mut made =
+            |size| one(&only_written, &mut *open(&path), size, &mut content, &mut |_| (), &|| false);
+        assert_eq!(errno_of(&made((1 << 62, Some(1 << 62))).unwrap_err()), libc::ENOSPC);
+        assert!(made((1 << 62, Some(4096))).is_ok() && made((1 << 62, None)).is_ok());
     }
 
     #[test]
@@ -432,7 +451,7 @@ mod tests {
         let path = directory.path().join("f");
         let rules = Creation { may_be_short: true, ..rules(false, Fallocate::Native) };
         let mut content = Content::new(&Spec::random(1));
-        one(&rules, &mut *open(&path), 1 << 20, &mut content, &mut |_| (), &|| false).unwrap();
+        one(&rules, &mut *open(&path), (1 << 20, None), &mut content, &mut |_| (), &|| false).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
     }
 }

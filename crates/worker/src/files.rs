@@ -31,6 +31,8 @@ pub struct FileTable {
     usual: OpenMode,
     /// Why a file must not be written to. Empty if the job may write to all files.
     protected: Vec<Option<String>>,
+    /// Where a file ends that must not become longer. Empty if all may.
+    ends: Vec<Option<u64>>,
     live: Option<LiveRules>,
     /// The names in a live trace, for a job in which no file may have two names.
     names: Option<Names>,
@@ -61,6 +63,7 @@ impl FileTable {
             modes: rules.modes.clone(),
             usual: rules.mode,
             protected: Vec::new(),
+            ends: Vec::new(),
             names: rules.unique_names.then(Names::default),
             live: rules.live.as_ref().map(|live| LiveRules::new(live, rules.data == Data::LocalFiles)),
             recorder: None,

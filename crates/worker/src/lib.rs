@@ -70,7 +70,7 @@ use iolite_os::socket::Socket;
 use iolite_os::time;
 use iolite_os::{ClockSource, errno_of, explained};
 use iolite_plan::ReplayPlan;
-use iolite_plan::resolve::{CreationTime, Data, PassKind, PassRules, ResolvedWorker};
+use iolite_plan::resolve::{Creation, CreationTime, Data, PassKind, PassRules, ResolvedWorker};
 use iolite_types::{Direction, describe_errno, describe_error, without_error_numbers};
 use iolite_verify::{Owners, Verification};
 use iolite_workload::{AnyGenerator, Generator, ZonedGenerator};
@@ -652,6 +652,8 @@ impl Worker<'_> {
         io_loop.files.close_all(&mut io_loop.engine).map_err(|error| Stop::new("func=close", &error))?;
         io_loop.files.unlink(&mut io_loop.engine).map_err(|error| Stop::new("func=unlink", &error))?;
         let mut quiet = |_| ();
+        // (What was just removed may not be free yet.)
+        let creation = &Creation { surely_written: None, ..creation.clone() };
         creation::create(name, creation, &layout.removed(), &mut quiet, &|| self.stop_requested())
             .map_err(|error| Stop::new("func=layout", &error))?;
         self.open(&mut io_loop.files, &mut io_loop.engine)

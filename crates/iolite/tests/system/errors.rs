@@ -227,11 +227,37 @@ fn reading_past_the_end_of_a_device() {
 
 #[test]
 fn a_full_file_system() {
-    let dir = scratch();
+    let (dir, links) = (scratch(), scratch());
     let mounted = or_skip!(Mounted::new(dir.path(), 16 << 20));
     let line = "--name=a --directory=mounted --rw=write --size=64M --bs=64k --fallocate=none";
-    let run = Program::under_test().line(dir.path(), line).refused().says("No space left on device");
+    // (That it surely does not fit is said beforehand under our own name.)
+    let run =
+        Program::called_fio(links.path()).line(dir.path(), line).refused().says("No space left on device");
     assert!(run.stdout.contains("err=28"), "{run}");
+    drop(mounted);
+}
+
+/// A full file system hurts other users too, so nothing is begun that surely does not fit.
+#[test]
+fn writes_that_do_not_fit_are_not_begun() {
+    let dir = scratch();
+    let mounted = or_skip!(Mounted::new(dir.path(), 16 << 20));
+    let run = |more: &str| {
+        Program::under_test().line(dir.path(), &format!("--name=a --directory=mounted --bs=64k {more}"))
+    };
+    for line in [
+        "--rw=write --size=64M",
+        "--rw=randwrite --size=64M --io_size=32M",
+        "--rw=write --size=64M --unlink=1",
+    ] {
+        run(line).refused().says("more (").says("bytes) are needed, and the file system has");
+        assert_eq!(files_in(&mounted.directory), sizes(&[("a.0.0", 0)]), "{line}");
+    }
+    run("--rw=write --size=64M --io_size=1M").ok();
+    run("--rw=randwrite --size=8M").ok();
+    // What the file has already is not needed again.
+    run("--rw=write --size=8M --loops=2").ok();
+    run("--rw=write --size=8M --offset=4M").ok();
     drop(mounted);
 }
 

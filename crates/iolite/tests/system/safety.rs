@@ -379,9 +379,10 @@ fn a_full_file_system_is_reported_for_mapped_files() {
     let file = mounted.directory.join("f");
     for more in ["", "--thread=1", "--direct=1", "--bs=1m", "--rw=randwrite"] {
         let line = format!(
-            "--name=e --filename={} --ioengine=mmap --fallocate=none --size=64m --rw=write --bs=64k {more}",
+            "--name=e --filename={} --ioengine=mmap --fallocate=none --size=64m --rw=write --bs=64k --runtime=1h {more}",
             file.display()
         );
+        // (A job that may end before its time is not refused beforehand.)
         let run = Program::under_test().line(dir.path(), &line).refused();
         let run = run
             .says("err=28")
@@ -535,6 +536,22 @@ fn files_stay_as_long_as_they_are_where_none_may_be_made() {
         .unwrap();
     if !ours[0].is_peer {
         run(&ours[0], "--read_iolog=trace").refused().says("and the job needs 69632");
+        // A trace that is read while it is replayed is checked write by write.
+        for live in ["--read_iolog_chunked=1 --read_iolog=trace", "--read_iolog_chunked=1 --read_iolog=pipe"]
+        {
+            if live.ends_with("pipe") {
+                let made = std::process::Command::new("mkfifo").arg(dir.path().join("pipe")).status();
+                assert!(made.unwrap().success());
+            }
+            let feeder = std::thread::spawn({
+                let (from, to) = (dir.path().join("trace"), dir.path().join("pipe"));
+                let is_piped = live.ends_with("pipe");
+                move || is_piped.then(|| fs::write(to, fs::read(from).unwrap()))
+            });
+            run(&ours[0], live).refused().says("would make f longer than its 65536 bytes");
+            assert_eq!(fs::read(&file).unwrap(), vec![7; 64 << 10], "{live}");
+            feeder.join().unwrap();
+        }
     }
 }
 

@@ -264,7 +264,8 @@ pub static CREATION: &[Definition] = &[
     files(
         "allow_file_create",
         Kind::Bool,
-        "Make files that do not exist, and extend those that are too short; otherwise they are errors",
+        "Make files that do not exist, and extend those that are too short; otherwise they are errors (file_append still \
+         extends files, and ftruncate still makes them shorter)",
     )
     .default("1")
     .lands(put!(files.allow_file_create, boolean())),

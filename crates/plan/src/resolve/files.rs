@@ -3,7 +3,10 @@
 use crate::{FileLayout, JobPlan, Layout, Plan, ReplayPlan, WorkerPlan, content};
 use iolite_engine::{EngineConfig, OpenMode};
 use iolite_options::engines::{Capability, Data};
-use iolite_options::{FadviseHint, Fallocate, JobOptions, LockFile, SyncMode, WriteHint};
+use iolite_options::{
+    FadviseHint, Fallocate, JobOptions, LockFile, RandomDistribution, ReadWrite, SyncMode, WriteHint,
+    ZoneMode,
+};
 use iolite_types::{Direction, FileKind};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -38,6 +41,9 @@ pub struct Creation {
     pub fallocate: Fallocate,
     /// They are filled with data, because the job may read them.
     pub is_filled: bool,
+    /// Bytes of each file that the job surely writes, if nothing fails (of a file with fewer bytes, all of them): more than
+    /// the file system has free is refused. `None` = unknown.
+    pub surely_written: Option<u64>,
     /// A full file system ends the job normally (`fill_device`).
     pub may_be_short: bool,
     /// Files are filled until the file system is full, so that their size is known only then.
@@ -78,6 +84,7 @@ pub(super) fn creation(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> Cre
             || options.files.overwrite
             || options.files.pre_read
             || (options.files.create_only && makes_for_readers),
+        surely_written: surely_written(plan, job, layout),
         may_be_short: options.extent.fill_device,
         fills,
         sync: options.files.create_fsync,
@@ -85,6 +92,67 @@ pub(super) fn creation(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> Cre
         block: content::block(options),
         least: options.smallest_block(),
     }
+}
+
+/// How many bytes of each file a job surely writes: its first pass covers each block once, and nothing may end it early,
+/// make room on the file system meanwhile, or store the data in fewer bytes.
+fn surely_written(plan: &Plan, job: &JobPlan, layout: &Layout) -> Option<u64> {
+    let options = &*job.options;
+    let (pattern, buffers, facets) = (&options.pattern, &options.buffers, &job.engine.facets);
+    let covers = match pattern.rw {
+        ReadWrite::Write => true,
+        ReadWrite::RandWrite => {
+            !pattern.norandommap
+                && !pattern.sprandom
+                && pattern.percentage_random[Direction::Write] == 100
+                && pattern.random_distribution == RandomDistribution::Random
+        }
+        _ => false,
+    };
+    let writes_all = covers
+        && pattern.rw_modifier.0 == 0
+        && options.zones.zonemode == ZoneMode::None
+        && options.changes_data()
+        && !options.files.create_only
+        && !options.is_replay()
+        && facets.has_local_files()
+        && facets.extent_act().is_none();
+    let may_end_early = options.schedule.runtime > 0
+        || options.extent.number_ios > 0
+        || options.errors.any()
+        || options.is_set("steadystate_duration")
+        || plan.jobs.iter().any(|job| job.options.schedule.exitall);
+    let is_as_large_as_it_looks = !buffers.zero_buffers
+        && buffers.buffer_pattern.is_empty()
+        && buffers.buffer_compress_percentage == 0
+        && buffers.dedupe_percentage == 0;
+    let is_alone = plan.workers.len() == 1;
+    let makes_room = options.verification.trim_percentage > 0
+        || (!is_alone && plan.jobs.iter().any(|job| may_make_room(job)));
+    // (fio fills the file system, and then fails.)
+    if options.as_fio || !writes_all || may_end_early || !is_as_large_as_it_looks || makes_room {
+        return None;
+    }
+    let (bytes, total) = (layout.bytes_per_pass(), layout.total_length());
+    match bytes < total {
+        // In which of several files the bytes will be is not known.
+        true => (layout.files.len() == 1).then_some(bytes),
+        false => Some(u64::MAX),
+    }
+}
+
+/// Whether a job may free room on a file system.
+fn may_make_room(job: &JobPlan) -> bool {
+    let JobOptions { files, schedule, pattern, .. } = &*job.options;
+    files.unlink
+        || files.unlink_each_loop
+        || pattern.rw.trims()
+        || job.options.verification.trim_percentage > 0
+        || job.engine.facets.removes()
+        || job.engine.facets.extent_act().is_some()
+        || job.engine.facets.data == Data::Nowhere
+        || schedule.exec_prerun.is_some()
+        || schedule.exec_postrun.is_some()
 }
 
 /// Whether files are filled until the file system is full.
@@ -133,6 +201,8 @@ pub struct LiveFileRules {
     pub allow_mounted_write: bool,
     /// Files may be created.
     pub allow_file_create: bool,
+    /// Files stay as long as they are.
+    pub keeps_lengths: bool,
     /// The traces that the job reads meanwhile: they must not be overwritten.
     pub traces: Vec<PathBuf>,
 }
@@ -186,6 +256,7 @@ fn live(options: &JobOptions, replay: &ReplayPlan) -> LiveFileRules {
         readonly: replay.readonly,
         allow_mounted_write: options.files.allow_mounted_write,
         allow_file_create: options.files.allow_file_create,
+        keeps_lengths: options.keeps_lengths(),
         traces: options.replay.read_iolog.iter().map(PathBuf::from).collect(),
     }
 }

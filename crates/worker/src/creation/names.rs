@@ -74,7 +74,7 @@ fn make_files(
     for_each_missing(files, stop, &mut |name, size| {
         let mut storage = LocalStorage;
         let mut file = storage.open(name)?;
-        one(rules, &mut *file, size, &mut content, note, stop)
+        one(rules, &mut *file, (size, None), &mut content, note, stop)
     })
 }
 

@@ -20,6 +20,7 @@ pub(super) struct LiveRules {
     readonly: bool,
     allow_mounted_write: bool,
     allow_file_create: bool,
+    keeps_lengths: bool,
     /// The traces that the job reads.
     traces: Vec<FileKey>,
 }
@@ -32,6 +33,7 @@ impl LiveRules {
             readonly: rules.readonly,
             allow_mounted_write: rules.allow_mounted_write,
             allow_file_create: rules.allow_file_create,
+            keeps_lengths: rules.keeps_lengths,
             traces: rules.traces.iter().map(|trace| FileKey::of(trace)).collect(),
         }
     }
@@ -93,6 +95,7 @@ impl FileTable {
         if is_new && !rules.allow_file_create {
             return Err(format!("{} does not exist, and allow_file_create=0", path.display()));
         }
+        self.ends.push(size.filter(|_| kind == FileKind::Regular && rules.keeps_lengths));
         let size = size.filter(|_| kind != FileKind::Regular).unwrap_or(0);
         let protected = if rules.readonly {
             Some("--readonly forbids that".to_owned())
@@ -118,6 +121,11 @@ impl FileTable {
     /// Why this file must not be written to, if so.
     pub fn protected(&self, file: u32) -> Option<&str> {
         self.protected.get(file as usize)?.as_deref()
+    }
+
+    /// Where this file ends, if it must not become longer.
+    pub fn end(&self, file: u32) -> Option<u64> {
+        self.ends.get(file as usize).copied().flatten()
     }
 
     /// After a failed open: falls back to read-only access for a file of a live trace that cannot be written to.

@@ -117,6 +117,19 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             self.give_up(libc::EPERM, why);
             return false;
         }
+        if io.direction == Direction::Write
+            && let Some(end) = self.files.end(io.file)
+            && io.offset + io.length > end
+        {
+            let why = format!(
+                "a write of {} bytes at offset {} would make {} longer than its {end} bytes, and allow_file_create=0",
+                io.length,
+                io.offset,
+                self.files.name(io.file)
+            );
+            self.give_up(libc::EFBIG, why);
+            return false;
+        }
         if let Some(verification) = &self.extras.verification
             && let Some(error) = verification.obstacle(io)
         {
