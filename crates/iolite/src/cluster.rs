@@ -5,6 +5,7 @@ mod page;
 use crate::console::{self, Console};
 use crate::exit_status::INTERRUPTED;
 use crate::messages::{complain, program, told};
+use crate::repeated::Repeated;
 use crate::saving::Saving;
 use crate::session::{exporters, has_program_format};
 use crate::{connection_keys, exit_status, run_files};
@@ -417,6 +418,8 @@ struct Session<'a> {
     failures: usize,
     /// A machine has refused its jobs, so no machine runs.
     refused: bool,
+    /// The failures that were printed.
+    repeated: Repeated,
 }
 
 impl<'a> Session<'a> {
@@ -459,6 +462,7 @@ impl<'a> Session<'a> {
             failed: false,
             failures: 0,
             refused: false,
+            repeated: Repeated::default(),
         }
     }
 
@@ -566,12 +570,11 @@ impl<'a> Session<'a> {
         match event.kind {
             EventKind::Note(text) => self.note(index, &format!("{text}\n")),
             EventKind::Warning(text) => self.warning(index, &text),
-            EventKind::Trouble(text) | EventKind::Fatal(text) | EventKind::WrongData(text) => {
-                self.complain(index, &text);
-            }
+            EventKind::Trouble(text) | EventKind::WrongData(text) => self.complain(index, &text),
+            EventKind::Fatal(text) => self.complain_once(index, &text),
             EventKind::Failed { pid, error, blocks } => {
                 let words = error.words(blocks, self.name.is_strict());
-                self.complain(
+                self.complain_once(
                     index,
                     &format!("pid={pid}, err={}/{}, error={words}", error.errno, error.what),
                 );
@@ -637,6 +640,11 @@ impl<'a> Session<'a> {
     /// Writes the final report.
     fn end(&mut self) -> Result<(), String> {
         self.clear_line();
+        for text in self.repeated.rest() {
+            // (Text from another machine must not control the terminal.)
+            let line = iolite_types::without_error_numbers(&text).replace(char::is_control, " ");
+            console::print_error(&format!("{}: {line}\n", self.name));
+        }
         if self.refused && !has_program_format(self.run) {
             // The reason why nothing ran has been printed.
             return Ok(());
@@ -688,6 +696,16 @@ impl<'a> Session<'a> {
     /// This is no failure, so under the name `fio` standard error stays empty.
     fn warning(&mut self, index: usize, text: &str) {
         if self.name.is_strict() { self.note(index, text) } else { self.complain(index, text) }
+    }
+
+    /// Prints a failure that many machines may have: the first of its kind, with the machine. (fio prints all.)
+    fn complain_once(&mut self, index: usize, text: &str) {
+        let label = self.cluster.hosts[index].label.clone();
+        if self.name.is_strict() || self.repeated.is_first_of(Some(&label), text) {
+            self.complain(index, text);
+        } else {
+            self.on_page(|page| page.told(Some(index), EventKind::Trouble(text.to_owned())));
+        }
     }
 
     fn complain(&mut self, index: usize, text: &str) {

@@ -15,6 +15,7 @@ use crate::subcommands::compare::Answer;
 use cases::Case;
 use iolite_compare::{Run, Side, order};
 use iolite_options::{EtaWhen, Name, OutputFormat, Repeated, RunOptions};
+use iolite_report::clock;
 use iolite_sweep::Figures;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -69,6 +70,7 @@ fn perform(name: Name, repeated: &Repeated) -> Result<u8, Vec<String>> {
         place: directory.path.clone(),
         has_failed: false,
         is_kept: true,
+        about: About::default(),
     };
     let several = repeats.cases.len() > 1;
     let more = format!(" of {} job files, in random order (seed {seed})", repeats.cases.len());
@@ -133,6 +135,50 @@ struct Repeats<'a> {
     has_failed: bool,
     /// All runs that must be kept have been kept.
     is_kept: bool,
+    about: About,
+}
+
+/// When and where the runs were made.
+#[derive(Default)]
+struct About {
+    /// When the first and the last ended, in milliseconds since 1970.
+    ended: Option<(u64, u64)>,
+    hosts: BTreeSet<String>,
+    devices: BTreeSet<String>,
+}
+
+impl About {
+    fn take(&mut self, report: &Value) {
+        if let Some(time) = report["timestamp_ms"].as_u64() {
+            let (first, last) = self.ended.unwrap_or((time, time));
+            self.ended = Some((first.min(time), last.max(time)));
+        }
+        let host = report["iolite"]["host"]["name"].as_str().unwrap_or_default();
+        for (known, word) in [(&mut self.hosts, host), (&mut self.devices, &points::devices(report))] {
+            if !word.is_empty() {
+                known.insert(word.to_owned());
+            }
+        }
+    }
+
+    /// A line for people: `2026-11-20 12:33 to 2026-11-20 12:41, host a, device vda`.
+    fn line(&self) -> String {
+        let mut words: Vec<String> = self
+            .ended
+            .map(|(first, last)| match [first, last].map(clock::minute) {
+                [first, last] if first == last => first,
+                [first, last] => format!("{first} to {last}"),
+            })
+            .into_iter()
+            .collect();
+        for (name, known) in [("host", &self.hosts), ("device", &self.devices)] {
+            let all: Vec<&str> = known.iter().map(String::as_str).collect();
+            if !all.is_empty() {
+                words.push(format!("{name} {}", all.join("|")));
+            }
+        }
+        String::from_utf8_lossy(&console::harmless(words.join(", ").as_bytes())).into_owned()
+    }
 }
 
 impl Points for Repeats<'_> {
@@ -193,6 +239,7 @@ impl Points for Repeats<'_> {
         let figures = Figures::of(report).map_err(|error| error.of(&name))?;
         self.has_failed |= figures.error != 0;
         self.tell_warnings(position, report);
+        self.about.take(report);
         self.runs[self.order[position].1].push(run);
         Ok(run_series::short(&figures))
     }
@@ -248,10 +295,11 @@ impl Repeats<'_> {
             runs.sort_by(|one, other| one.name.cmp(&other.name));
             sides.push(Side { name: case.shown.clone(), runs: std::mem::take(runs) });
         }
+        let about = self.about.line();
         let [_, _, ..] = &sides[..] else {
             return Ok(sides
                 .first()
-                .map(|side| (spread::text(side), spread::json(side)))
+                .map(|side| (spread::text(side, &about), spread::json(side, &about)))
                 .unwrap_or_default());
         };
         // Two job files are compared by the options in which they differ.
@@ -259,6 +307,7 @@ impl Repeats<'_> {
         let allowed: Vec<String> = different.iter().map(|name| (*name).to_owned()).collect();
         let answer = Answer::of(sides, &allowed)?;
         let mut text = answer.text();
+        text += &format!("Measured {}.\n", about);
         if !different.is_empty() {
             text += &format!(
                 "The job files differ in {}; these differences are compared.\n",

@@ -1,5 +1,8 @@
-//! Messages that many I/Os and workers repeat, such as those about a bucket that does not exist: the first of each kind
-//! is shown, the others are counted.
+//! Messages that many I/Os, workers and machines repeat, such as those about a bucket that does not exist: the first of
+//! each kind is shown, the others are counted.
+
+/// The most machines that a message names.
+const MOST_NAMED: usize = 5;
 
 /// The kinds that were shown.
 #[derive(Debug, Default)]
@@ -14,24 +17,45 @@ struct Kind {
     first: String,
     /// How many more there were.
     more: u64,
+    /// The machines that these came from, if they came from other machines.
+    machines: Vec<String>,
+}
+
+impl Kind {
+    fn rest(&self) -> String {
+        let named = self.machines.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let machines = match self.machines.len() {
+            0 => String::new(),
+            count if count > MOST_NAMED => format!(", on {named} and {} others", count - MOST_NAMED),
+            _ => format!(", on {named}"),
+        };
+        format!("{} more like this{machines}: {}", self.more, self.first)
+    }
 }
 
 impl Repeated {
     /// Whether to show this message, because it is the first of its kind.
     pub fn is_first(&mut self, text: &str) -> bool {
+        self.is_first_of(None, text)
+    }
+
+    /// Whether to show this message of a machine, because it is the first of its kind from any of them.
+    pub fn is_first_of(&mut self, machine: Option<&str>, text: &str) -> bool {
         let pattern = pattern_of(text);
         if let Some(known) = self.kinds.iter_mut().find(|kind| kind.pattern == pattern) {
             known.more += 1;
+            let new = machine.filter(|machine| known.machines.iter().all(|known| known != machine));
+            known.machines.extend(new.map(ToOwned::to_owned));
             return false;
         }
-        self.kinds.push(Kind { pattern, first: text.to_owned(), more: 0 });
+        self.kinds.push(Kind { pattern, first: text.to_owned(), more: 0, machines: Vec::new() });
         true
     }
 
     /// A line for each kind of which there were more.
     pub fn rest(&mut self) -> Vec<String> {
         let kinds = std::mem::take(&mut self.kinds).into_iter().filter(|kind| kind.more > 0);
-        kinds.map(|Kind { first, more, .. }| format!("{more} more like this: {first}")).collect()
+        kinds.map(|kind| kind.rest()).collect()
     }
 }
 
@@ -58,5 +82,22 @@ mod tests {
         assert!(!repeated.is_first(&failed(8192, "no such bucket")));
         assert_eq!(repeated.rest(), [format!("2 more like this: {}", failed(0, "no such bucket"))]);
         assert_eq!(repeated.rest(), [""; 0]);
+    }
+
+    #[test]
+    fn the_machines_of_the_others_are_named() {
+        let mut repeated = Repeated::default();
+        let shown = |repeated: &mut Repeated, machine: u32| {
+            repeated.is_first_of(Some(&format!("host-{machine}")), &format!("pid={machine}, it failed"))
+        };
+        assert!(shown(&mut repeated, 0));
+        assert!([1, 2, 2, 0].into_iter().all(|machine| !shown(&mut repeated, machine)));
+        assert_eq!(repeated.rest(), ["4 more like this, on host-1, host-2, host-0: pid=0, it failed"]);
+        assert_eq!((0..10).filter(|&machine| shown(&mut repeated, machine)).count(), 1);
+        let rest = repeated.rest();
+        assert!(
+            rest[0].starts_with("9 more like this, on host-1, host-2, host-3, host-4, host-5 and 4 others: "),
+            "{rest:?}"
+        );
     }
 }

@@ -190,3 +190,19 @@ pub fn seconds(jobs: &[JobOptions]) -> u64 {
     let of = |job: &JobOptions| (job.schedule.ramp_time + job.schedule.runtime) / 1_000_000;
     jobs.iter().map(of).max().unwrap_or(0)
 }
+
+/// The devices of a report, with their models; of files on none, their file systems.
+pub fn devices(report: &Value) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for target in report["iolite"]["targets"].as_array().into_iter().flatten() {
+        let told = |keys: &[&str]| {
+            let words: Vec<&str> = keys.iter().filter_map(|key| target[*key].as_str()).collect();
+            (!words.is_empty()).then(|| words.join(" "))
+        };
+        let name = told(&["device", "model"]).or_else(|| told(&["file_system"])).unwrap_or_default();
+        if !name.is_empty() && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join(", ")
+}

@@ -28,7 +28,10 @@ pub(crate) enum Stranger {
          --version)"
     )]
     Version(u32),
-    #[error("whatever is at the other end is not an Iolite")]
+    #[error(
+        "whatever is at the other end is not an Iolite; check its address and port: an agent is what iolite --server starts, and \
+         only --client of another Iolite speaks to it"
+    )]
     Other,
     #[error("an Iolite without keys is at the other end")]
     Plain,

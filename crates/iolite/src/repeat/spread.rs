@@ -9,10 +9,10 @@ fn percent(parts: f64) -> f64 {
     (parts * 1e8).round() / 1e6
 }
 
-/// For people.
-pub fn text(side: &Side) -> String {
+/// For people. `about`: when and where they were made.
+pub fn text(side: &Side, about: &str) -> String {
     let count = side.runs.len();
-    let mut out = format!("{}: {count} run{}\n", side.name, if count == 1 { "" } else { "s" });
+    let mut out = format!("{}: {count} run{}, {about}\n", side.name, if count == 1 { "" } else { "s" });
     for block in spread(side) {
         add_block(&mut out, &block);
     }
@@ -62,7 +62,7 @@ fn shown(figure: Figure, value: f64) -> String {
 }
 
 /// For programs.
-pub fn json(side: &Side) -> String {
+pub fn json(side: &Side, about: &str) -> String {
     let runs = side.runs.iter().map(|run| json!({ "result": run.name, "program": run.program }));
     let jobs = spread(side)
         .iter()
@@ -78,6 +78,7 @@ pub fn json(side: &Side) -> String {
     let value = json!({
         "iolite repeat": 1,
         "name": side.name,
+        "about": about,
         "runs": runs.collect::<Vec<_>>(),
         "confidence_percent": percent(SPREAD_CONFIDENCE),
         "jobs": jobs,

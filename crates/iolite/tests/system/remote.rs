@@ -617,6 +617,24 @@ pub fn a_report_on_request() {
     agents.into_iter().for_each(|agent| drop(agent.end()));
 }
 
+/// Many machines that fail in the same way are told once, with those that follow.
+#[test]
+pub fn equal_failures_of_machines_are_told_once() {
+    let (dir, links) = (scratch(), scratch());
+    let agents = ["a", "b", "c"].map(|name| Agent::on_socket(dir.path(), name));
+    job(dir.path(), "[full]\nfilename=/dev/full\nrw=write\nbs=4k\nsize=64k\n");
+    let clients = agents.each_ref().map(Agent::client);
+    let words: Vec<&str> = clients.iter().map(String::as_str).chain(["job.fio"]).collect();
+    let failed = run(dir.path(), &words).refused();
+    let lines = |words: &str| failed.stderr.lines().filter(|line| line.contains(words)).count();
+    assert_eq!(lines("> io_u error on file /dev/full"), 1, "{failed}");
+    assert_eq!(lines("2 more like this, on "), 2, "the I/Os, and the jobs: {failed}");
+    // (fio prints all.)
+    let failed = Program::called_fio(links.path()).run(dir.path(), &words);
+    assert_eq!(failed.stderr.matches("> io_u error on file /dev/full").count(), 3, "{failed}");
+    agents.into_iter().for_each(|agent| drop(agent.end()));
+}
+
 #[test]
 pub fn runs_follow_each_other() {
     let dir = scratch();

@@ -143,7 +143,9 @@ fn one_file_shows_its_spread() {
     assert!(fs::read_to_string(out.join("base/run-4.html")).unwrap().starts_with("<!doctype html>"));
     // A repetition of the command measures again, elsewhere.
     let table = ours().line(dir.path(), "--repeat=4 base.fio --loops=2 --eta=never").ok();
-    assert!(table.stdout.starts_with("base.fio: 4 runs\n") && table.stderr.is_empty(), "{table}");
+    let (first, _) = table.stdout.split_once('\n').expect("a line");
+    assert!(first.starts_with("base.fio: 4 runs, 20") && first.contains(", host "), "{table}");
+    assert!(table.stderr.is_empty(), "{table}");
     assert!(began(&dir.path().join("base-2.repeat/base/run-1.json")) > began(&out.join("base/run-4.json")));
     // Jobs on the command line, and on standard input.
     let run = ours().line(dir.path(), "--name=x --ioengine=null --size=4k --repeat=2").ok();

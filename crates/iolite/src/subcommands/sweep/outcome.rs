@@ -2,6 +2,7 @@
 
 use super::load::Case;
 use super::{Run, Sweep, targets};
+use crate::points;
 use iolite_report::clock;
 use iolite_sweep::{Figures, Point, Saturation, little, saturation};
 use serde_json::{Value, json};
@@ -39,27 +40,11 @@ fn circumstances(run: &Run, report: &Value) -> Circumstances {
     [
         ("time", time),
         ("host", host),
-        (DEVICE, devices(report)),
+        (DEVICE, points::devices(report)),
         ("ioengine", load.engine.clone()),
         ("rw", load.rw.clone()),
         ("bs", load.bs.clone()),
     ]
-}
-
-/// The devices of a report, with their models; of files on none, their file systems.
-fn devices(report: &Value) -> String {
-    let mut names: Vec<String> = Vec::new();
-    for target in report["iolite"]["targets"].as_array().into_iter().flatten() {
-        let told = |keys: &[&str]| {
-            let words: Vec<&str> = keys.iter().filter_map(|key| target[*key].as_str()).collect();
-            (!words.is_empty()).then(|| words.join(" "))
-        };
-        let name = told(&["device", "model"]).or_else(|| told(&["file_system"])).unwrap_or_default();
-        if !name.is_empty() && !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names.join(", ")
 }
 
 impl Measured {
