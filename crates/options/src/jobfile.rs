@@ -6,7 +6,7 @@
 
 use crate::section::{Section, Setting, is_global_name, odd_global_name, shortened};
 use crate::system_variables::MachineFacts;
-use crate::{Diagnostic, Origin, commands, engines, registry, substitute};
+use crate::{Diagnostic, Name, Origin, commands, engines, registry, substitute};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -28,6 +28,8 @@ pub(crate) struct Surroundings<'a> {
     pub standard_input: &'a mut dyn Read,
     /// The source of the texts of job files.
     pub texts: Texts<'a>,
+    /// The name of the program: what fio ignores is an error under our own.
+    pub name: Name,
 }
 
 /// The source of the texts of job files, and of their includes.
@@ -246,7 +248,14 @@ impl Reader<'_, '_> {
         let name = match header.rsplit_once(']') {
             Some((name, "")) => name,
             Some((name, ignored)) => {
-                self.warn(line.at(ignored), format!("{shown}: the text behind the closing ] is ignored"));
+                let what = format!("{shown}: the text behind the closing ]");
+                match self.surroundings.name {
+                    Name::Fio => self.warn(line.at(ignored), format!("{what} is ignored")),
+                    Name::Iolite => self.error(
+                        line.at(ignored),
+                        format!("{what} means nothing; leave it out, or make it a comment (# or ;)"),
+                    ),
+                }
                 name
             }
             None if header.is_empty() => {

@@ -32,8 +32,12 @@ impl Outcome {
 }
 
 fn read_path(path: &str, input: &[u8]) -> Outcome {
+    read_as(Name::Iolite, path, input)
+}
+
+fn read_as(name: Name, path: &str, input: &[u8]) -> Outcome {
     let mut input = input;
-    let environment = |name: &str| match name {
+    let environment = |variable: &str| match variable {
         "SIZE" => Some("64m".to_owned()),
         "WORDS" => Some("$ncpus;z".to_owned()),
         "EMPTY" => Some(String::new()),
@@ -45,6 +49,7 @@ fn read_path(path: &str, input: &[u8]) -> Outcome {
         facts: FACTS,
         standard_input: &mut input as &mut dyn Read,
         texts: Texts::OnDisk,
+        name,
     };
     let (mut errors, mut warnings) = (Vec::new(), Vec::new());
     let sections = read(OsStr::new(path), &mut surroundings, &mut errors, &mut warnings);
@@ -175,7 +180,10 @@ fn headers_that_fio_accepts() {
     assert!(outcome.sections.iter().all(|section| !section.is_global));
     assert_eq!(outcome.warnings, [""; 0]);
 
-    let outcome = read_text("[open\n[e]trail\n[globalx]\n");
+    let text = "[open\n[e]trail\n[globalx]\n";
+    let behind = "-:2:4: [e]trail: the text behind the closing ] means nothing; leave it out, or make it a comment (# or ;)";
+    assert_eq!(read_text(text).errors, [behind]);
+    let outcome = read_as(Name::Fio, "-", text.as_bytes());
     let names: Vec<_> = outcome.sections.iter().map(|section| section.name.as_str()).collect();
     assert_eq!(names, ["open", "e", "globalx"]);
     assert!(outcome.sections[2].is_global, "as in fio");

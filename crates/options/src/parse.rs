@@ -45,7 +45,7 @@ pub fn parse_with(
 ) -> Result<Invocation, Vec<Diagnostic>> {
     let texts = Texts::OnDisk;
     let surroundings =
-        Surroundings { environment, facts: MachineFacts::of_this_machine(), standard_input, texts };
+        Surroundings { environment, facts: MachineFacts::of_this_machine(), standard_input, texts, name };
     parse_in(args, surroundings, name)
 }
 
@@ -66,6 +66,7 @@ pub fn parse_sent(
         facts: MachineFacts::of_this_machine(),
         standard_input: &mut std::io::empty(),
         texts: Texts::OnDisk,
+        name,
     };
     let asked = Asked { run: sent.run.clone(), sections: sent.sections.clone(), ..Asked::default() };
     let mut input = Input { asked, together: true, ..Input::default() };

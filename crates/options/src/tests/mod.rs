@@ -28,6 +28,7 @@ fn invoke_as(words: &[OsString], input: &str, name: Name) -> Result<Invocation, 
         facts: FACTS,
         standard_input: &mut input as &mut dyn Read,
         texts: Texts::OnDisk,
+        name,
     };
     parse_in(words, surroundings, name).map_err(|errors| errors.iter().map(Diagnostic::to_string).collect())
 }
