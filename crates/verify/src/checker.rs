@@ -17,6 +17,8 @@ use std::sync::Arc;
 const MOST_NUMBERS_V333: u64 = 1 << 28;
 /// To explain a torn block, at most this many bytes of other writes are generated again.
 const MOST_MADE: u64 = 256 << 20;
+/// A run that was killed hardly had more I/Os in flight.
+const LARGEST_DEPTH: u64 = 4096;
 /// How many wrong intervals are described. There may be millions.
 pub(crate) const MOST_DESCRIBED: u64 = 1000;
 
@@ -172,11 +174,16 @@ impl Checker {
         {
             mismatch.diagnosis = Diagnosis::EarlierRun { found: header.sequence, expected };
         }
-        if let Diagnosis::Older { found, expected, passes } = &mut mismatch.diagnosis
-            && let (Some(old), Some(new)) = (found.checked_div(per_pass), expected.checked_div(per_pass))
-            && old != new
-        {
-            *passes = Some((old + 1, new + 1));
+        if let Diagnosis::Older { found, expected, passes, in_flight_above } = &mut mismatch.diagnosis {
+            if let (Some(old), Some(new)) = (found.checked_div(per_pass), expected.checked_div(per_pass))
+                && old != new
+            {
+                *passes = Some((old + 1, new + 1));
+            }
+            let stopped_at = self.earlier.as_ref().and_then(Earlier::stopped_at);
+            *in_flight_above = stopped_at
+                .and_then(|last| last.checked_sub(*expected))
+                .filter(|behind| *behind < LARGEST_DEPTH);
         }
     }
 
@@ -204,16 +211,19 @@ impl Checker {
                 return self.check_rewritten(block, place, number, before);
             }
         };
+        let is_lenient = matches!(expect, Expect::Doubted(_)) || !self.knows_owner();
+        if self.is_of_other_pass(block, offset, number, is_lenient) {
+            return None;
+        }
         let Some(mismatch) = self.check_number(block, place, number) else {
             self.note_owner(number);
             self.found = self.find(block, number);
             return None;
         };
-        let is_lenient = matches!(expect, Expect::Doubted(_)) || !self.knows_owner();
-        if self.is_anothers(&mismatch) && is_lenient {
-            let wrong = self.check_anothers(block, offset, number, &mismatch);
+        if let Some(header) = mismatch.header.filter(|_| self.is_anothers(&mismatch) && is_lenient) {
+            let wrong = self.check_anothers(block, offset, number, &header);
             if wrong.is_none() {
-                self.note_stranger(&mismatch);
+                self.note_stranger(&header);
             }
             return wrong;
         }
@@ -229,6 +239,34 @@ impl Checker {
             return self.first_wrong(block, Question { expect: Expect::Write(header.sequence), ..question });
         }
         Some(mismatch)
+    }
+
+    /// Whether a block of an earlier run is right, and of another pass than the write of this number, as its header says.
+    /// (Otherwise each such block would be compared with the write of the first pass in vain, and the difference looked
+    /// into, which takes many times as long as the check itself.)
+    fn is_of_other_pass(&mut self, block: &[u8], offset: u64, number: Option<u64>, is_lenient: bool) -> bool {
+        let Some(number) = number.filter(|_| self.accepts_any_pass()) else { return false };
+        let Some(header) = self.verifier.header(block) else { return false };
+        if header.sequence == header.format.stored_sequence(number) || header.seed == self.seed(number) {
+            return false;
+        }
+        match self.own_number(&header) {
+            Some(own) => {
+                let is_right = self.check_any_pass(block, offset, own).is_none();
+                if is_right {
+                    self.note_owner(Some(own));
+                }
+                is_right
+            }
+            None if is_lenient && self.others.is_empty() => {
+                let is_right = self.check_anothers(block, offset, Some(number), &header).is_none();
+                if is_right {
+                    self.note_stranger(&header);
+                }
+                is_right
+            }
+            None => false,
+        }
     }
 
     /// The mismatch of a block that is missing because the file ends at `end`; `None` = it has been reported.
@@ -444,6 +482,13 @@ impl Checker {
         }
     }
 
+    /// The earlier run was stopped in the middle of a pass, after this write.
+    pub(crate) fn set_stopped_at(&self, write: Option<u64>) {
+        if let Some(earlier) = &self.earlier {
+            earlier.set_stopped_at(write);
+        }
+    }
+
     /// Checks the writes again. For those before `end`, mismatches that were withheld are reported now. Returns whether
     /// this is the first time.
     pub(crate) fn check_again(&self, end: u64) -> bool {
@@ -467,8 +512,8 @@ impl Checker {
         }
     }
 
-    fn note_stranger(&self, mismatch: &Mismatch) {
-        if let (Some(earlier), Some(header)) = (&self.earlier, &mismatch.header) {
+    fn note_stranger(&self, header: &Header) {
+        if let Some(earlier) = &self.earlier {
             earlier.note_stranger(header.job);
         }
     }
@@ -527,19 +572,19 @@ impl Checker {
         block: &[u8],
         offset: u64,
         number: Option<u64>,
-        mismatch: &Mismatch,
+        header: &Header,
     ) -> Option<Box<Mismatch>> {
         let Some(earlier) = &self.earlier else { return None };
         let number = number.filter(|_| earlier.is_ordered());
-        let number = number.map(|number| match &mismatch.header {
-            Some(header) if self.accepts_any_pass() => earlier.in_any_pass(header, number),
-            _ => number,
+        let number = number.map(|number| match self.accepts_any_pass() {
+            true => earlier.in_any_pass(header, number),
+            false => number,
         });
         self.writes.clear();
         self.writes.extend(number.map(|number| Write { sequence: Some(number), ..Write::default() }));
         let wrong = self.verifier.check(block, &Expected { offset, writes: &self.writes }).err();
         // Without a seed of this job, a part of a number does not tell the pass.
-        let is_told = mismatch.header.is_some_and(|header| header.format == HeaderFormat::V342);
+        let is_told = header.format == HeaderFormat::V342;
         if wrong.is_none() && is_told {
             self.found = self.find(block, number);
         }

@@ -39,6 +39,8 @@ struct Sightings {
     again: AtomicU64,
     /// The number of writes in a pass.
     per_pass: AtomicU64,
+    /// The last write, plus 1, of a run that was stopped in the middle of a pass; 0 = unknown, or not stopped there.
+    stopped_at: AtomicU64,
 }
 
 impl Earlier {
@@ -116,6 +118,16 @@ impl Earlier {
     /// A pass has this many writes.
     pub(crate) fn set_per_pass(&self, writes: u64) {
         self.seen.per_pass.store(writes, Relaxed);
+    }
+
+    /// The last write of a run that was stopped in the middle of a pass.
+    pub(crate) fn stopped_at(&self) -> Option<u64> {
+        self.seen.stopped_at.load(Relaxed).checked_sub(1)
+    }
+
+    /// The run was stopped in the middle of a pass, after this write.
+    pub(crate) fn set_stopped_at(&self, write: Option<u64>) {
+        self.seen.stopped_at.store(write.map_or(0, |write| write + 1), Relaxed);
     }
 
     /// The writes before `end` are checked again. Whether this is the first time.

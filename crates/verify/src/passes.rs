@@ -460,6 +460,11 @@ impl Passes {
         self.latest.is_some_and(|latest| self.ends_pass(latest.number))
     }
 
+    /// The last write, if the run was stopped in the middle of a pass.
+    pub(crate) fn stopped_at(&self) -> Option<u64> {
+        self.latest.map(|latest| latest.number).filter(|&number| !self.ends_pass(number))
+    }
+
     fn ends_pass(&self, number: u64) -> bool {
         self.per_pass() > 0 && (number + 1).is_multiple_of(self.per_pass())
     }

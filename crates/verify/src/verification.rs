@@ -342,6 +342,7 @@ impl Verification {
         }
         let again = self.passes.as_mut().is_some_and(|passes| passes.judge(&self.read_back, stop));
         if again {
+            self.checker.set_stopped_at(self.passes.as_ref().and_then(Passes::stopped_at));
             self.read_back.go_back();
             // What was read in doubt has been repeated.
             self.checker.start_over();

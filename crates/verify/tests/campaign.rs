@@ -137,7 +137,8 @@ fn a_lost_write_is_found_only_if_the_writes_are_known() {
     bytes[..BLOCK].copy_from_slice(&image.old[..BLOCK]);
     assert_eq!(check(&spec, &image, &bytes, false, true), (vec![], 0));
     let (wrong, _) = check(&spec, &image, &bytes, true, true);
-    let lost = Diagnosis::Older { found: 0, expected: image.write(0).sequence.unwrap(), passes: None };
+    let expected = image.write(0).sequence.unwrap();
+    let lost = Diagnosis::Older { found: 0, expected, passes: None, in_flight_above: None };
     assert_eq!(wrong[0].diagnosis, lost);
 }
 

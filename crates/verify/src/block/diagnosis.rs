@@ -24,6 +24,9 @@ pub enum Diagnosis {
         expected: u64,
         /// The passes of these writes, from 1; `None` = not known, or the same.
         passes: Option<(u64, u64)>,
+        /// The run was stopped so soon after the write that it may have been in flight, if more I/Os than this were at a
+        /// time; `None` = it was complete.
+        in_flight_above: Option<u64>,
     },
     /// A write of an earlier run: the one of a later run was lost.
     EarlierRun {
@@ -125,12 +128,16 @@ impl fmt::Display for Diagnosis {
             Diagnosis::Misdirected { belongs_to } => {
                 write!(to, "a misdirected block: it belongs to offset {belongs_to}")
             }
-            Diagnosis::Older { found, expected, passes } => {
+            Diagnosis::Older { found, expected, passes, in_flight_above } => {
                 write!(to, "an older generation: write {found} is there, write {expected} was lost")?;
-                match passes {
-                    Some((found, expected)) => {
-                        write!(to, " (pass {found}, where the blocks around it are of pass {expected})")
-                    }
+                if let Some((found, expected)) = passes {
+                    write!(to, " (pass {found}, where the blocks around it are of pass {expected})")?;
+                }
+                match in_flight_above {
+                    Some(depth) => write!(
+                        to,
+                        ", or in flight, if the run was killed and its iodepth was above {depth} (check with the iodepth of the run)"
+                    ),
                     None => Ok(()),
                 }
             }

@@ -228,7 +228,7 @@ impl Inquiry<'_, '_> {
             HeaderFormat::V333 => (1..1 << 15).contains(&(stored.wrapping_sub(header.sequence) & 0xffff)),
         };
         if is_older {
-            Diagnosis::Older { found: header.sequence, expected: stored, passes: None }
+            Diagnosis::Older { found: header.sequence, expected: stored, passes: None, in_flight_above: None }
         } else {
             Diagnosis::OtherWrite
         }

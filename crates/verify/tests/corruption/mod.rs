@@ -148,7 +148,8 @@ fn stale(image: &Image, _: &Spec, sample: u64) -> Damage {
     let mut bytes = image.new.clone();
     bytes[number * BLOCK..][..BLOCK].copy_from_slice(&image.old[number * BLOCK..][..BLOCK]);
     mark(&mut bytes, &image.new);
-    let wanted = Diagnosis::Older { found: number as u64, expected: number as u64 + 100, passes: None };
+    let (found, expected) = (number as u64, number as u64 + 100);
+    let wanted = Diagnosis::Older { found, expected, passes: None, in_flight_above: None };
     Damage { bytes, blocks: 1, is_right: Box::new(move |_, known, found| known && found.diagnosis == wanted) }
 }
 
