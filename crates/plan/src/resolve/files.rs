@@ -127,8 +127,8 @@ fn surely_written(plan: &Plan, job: &JobPlan, layout: &Layout) -> Option<u64> {
         && buffers.buffer_compress_percentage == 0
         && buffers.dedupe_percentage == 0;
     let is_alone = plan.workers.len() == 1;
-    let makes_room = options.verification.trim_percentage > 0
-        || (!is_alone && plan.jobs.iter().any(|job| may_make_room(job)));
+    let makes_room =
+        options.verification.trim_percentage > 0 || (!is_alone && plan.jobs.iter().any(may_make_room));
     // (fio fills the file system, and then fails.)
     if options.as_fio || !writes_all || may_end_early || !is_as_large_as_it_looks || makes_room {
         return None;
