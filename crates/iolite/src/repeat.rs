@@ -154,7 +154,7 @@ impl About {
             self.ended = Some((first.min(time), last.max(time)));
         }
         let host = report["iolite"]["host"]["name"].as_str().unwrap_or_default();
-        for (known, word) in [(&mut self.hosts, host), (&mut self.devices, &points::devices(report))] {
+        for (known, word) in [(&mut self.hosts, host), (&mut self.devices, &run_series::devices(report))] {
             if !word.is_empty() {
                 known.insert(word.to_owned());
             }

@@ -2,7 +2,7 @@
 
 use super::load::Case;
 use super::{Run, Sweep, targets};
-use crate::points;
+use crate::run_series;
 use iolite_report::clock;
 use iolite_sweep::{Figures, Point, Saturation, little, saturation};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ fn circumstances(run: &Run, report: &Value) -> Circumstances {
     [
         ("time", time),
         ("host", host),
-        (DEVICE, points::devices(report)),
+        (DEVICE, run_series::devices(report)),
         ("ioengine", load.engine.clone()),
         ("rw", load.rw.clone()),
         ("bs", load.bs.clone()),
