@@ -8,6 +8,17 @@ pub enum EngineError {
     /// No engine of that name.
     #[error("ioengine={0}: no such engine")]
     Unknown(String),
+    /// The program was built without the feature that the engine is part of.
+    #[error(
+        "ioengine={engine}: this program was built without it; build it with the feature \"{feature}\", which is on by \
+         default: cargo build --release --features {feature}"
+    )]
+    LeftOut {
+        /// The engine.
+        engine: String,
+        /// The feature of cargo.
+        feature: &'static str,
+    },
     /// The administrator switched io_uring off.
     #[error(
         "io_uring is disabled on this system (kernel.io_uring_disabled = {setting}); allow it with \
@@ -207,6 +218,7 @@ impl EngineError {
     /// The error number behind it, for reports that want one.
     pub fn errno(&self) -> i32 {
         match self {
+            EngineError::LeftOut { .. } => libc::ENOSYS,
             EngineError::Unknown(_) | EngineError::Http(_) | EngineError::External { .. } => libc::EINVAL,
             EngineError::UringDisabled { .. } | EngineError::UringForbidden => libc::EPERM,
             EngineError::NoRingCommand { .. } | EngineError::NoSystemCall { .. } => libc::ENOSYS,

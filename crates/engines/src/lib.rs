@@ -8,4 +8,7 @@
 mod registry;
 
 pub use self::registry::{Visitor, build, probe, stack_of, storage_of};
+#[cfg(feature = "servers")]
 pub use iolite_engine_servers::{describe_external, has_lent_memory};
+#[cfg(not(feature = "servers"))]
+pub use registry::{describe_external, has_lent_memory};

@@ -13,15 +13,23 @@ use iolite_engine_local::{
     IoUringEngine, LibaioEngine, MmapEngine, NullEngine, PosixAioEngine, PsyncEngine, Pvsync2Engine,
     PvsyncEngine, SpliceEngine, SyncEngine, VsyncEngine,
 };
+#[cfg(feature = "hdfs")]
+use iolite_engine_servers::LibhdfsEngine;
+#[cfg(feature = "servers")]
 use iolite_engine_servers::{
-    GfapiAsyncEngine, GfapiEngine, HttpEngine, LibhdfsEngine, LibiscsiEngine, NbdEngine, NetEngine,
-    NetspliceEngine, NfsEngine, OpenedExternal, RadosEngine, RbdEngine, RdmaEngine, open_external,
+    GfapiAsyncEngine, GfapiEngine, HttpEngine, LibiscsiEngine, NbdEngine, NetEngine, NetspliceEngine,
+    NfsEngine, OpenedExternal, RadosEngine, RbdEngine, RdmaEngine, open_external,
 };
+#[cfg(feature = "hdfs")]
+use iolite_options::engines::HdfsOptions;
 use iolite_options::engines::{
-    CommandType, CpuioOptions, E4defragOptions, ExecOptions, GfapiOptions, HdfsOptions, HttpOptions,
-    IoUringCmdOptions, IoUringOptions, IscsiOptions, LibaioOptions, MmapOptions, MtdOptions, NbdOptions,
-    NetOptions, NfsOptions, OwnOptions, Pvsync2Options, RadosOptions, RbdOptions, RdmaOptions, SgOptions,
-    chosen, engine,
+    CommandType, CpuioOptions, E4defragOptions, ExecOptions, IoUringCmdOptions, IoUringOptions,
+    LibaioOptions, MmapOptions, MtdOptions, OwnOptions, Pvsync2Options, SgOptions, chosen, engine,
+};
+#[cfg(feature = "servers")]
+use iolite_options::engines::{
+    GfapiOptions, HttpOptions, IscsiOptions, NbdOptions, NetOptions, NfsOptions, RadosOptions, RbdOptions,
+    RdmaOptions,
 };
 
 /// An operation on an engine whose type is known only at run time.
@@ -35,7 +43,7 @@ pub trait Visitor {
 macro_rules! engines {
     (
         $(hot $hot_name:literal => $hot:ident $(told $hot_options:ident)?,)+
-        $(shared $name:literal => $type:ident $(told $options:ident)?,)+
+        $($(#[$feature:meta])? shared $name:literal => $type:ident $(told $options:ident)?,)+
         $(acts $act_name:literal => $act:expr,)+
     ) => {
         /// Creates the engine with that name and passes it to the visitor.
@@ -51,23 +59,57 @@ macro_rules! engines {
                 "io_uring_cmd" if own::<IoUringCmdOptions>(config).cmd_type == CommandType::Bsg => {
                     shared(|config| BsgEngine::new(config, own(config)), config, visitor)
                 }
-                $($name => {
+                $($(#[$feature])? $name => {
                     let new = |config: &EngineConfig| $type::new(config $(, own::<$options>(config))?);
                     shared(new, config, visitor)
                 })+
                 $($act_name => acts($act, name, config, visitor),)+
+                #[cfg(feature = "servers")]
                 "external" => match open_external(config, own(config))? {
                     OpenedExternal::Synchronous(engine) => erased(BoxedEngine::<true>::new(engine), visitor),
                     OpenedExternal::Queueing(engine) => erased(BoxedEngine::<false>::new(engine), visitor),
                 },
-                _ => Err(EngineError::Unknown(name.to_owned())),
+                _ => Err(absent(name)),
             }
         }
 
-        /// The names of all engines that are built in.
+        /// Whether the engine with this name is in this program.
         #[cfg(test)]
-        const NAMES: &[&str] = &[$($hot_name,)+ $($name,)+ $($act_name),+];
+        fn is_built_in(name: &str) -> bool {
+            match name {
+                $($hot_name => true,)+
+                $($(#[$feature])? $name => true,)+
+                $($act_name => true,)+
+                "external" => cfg!(feature = "servers"),
+                _ => false,
+            }
+        }
     };
+}
+
+/// Why there is no engine of this name.
+fn absent(name: &str) -> EngineError {
+    match engine(name) {
+        // (The features are explained in the manifest of the program.)
+        Some(_) if name == "libhdfs" => EngineError::LeftOut { engine: name.to_owned(), feature: "hdfs" },
+        Some(_) => EngineError::LeftOut { engine: name.to_owned(), feature: "servers" },
+        None => EngineError::Unknown(name.to_owned()),
+    }
+}
+
+/// The facets of an engine in a shared object.
+///
+/// # Errors
+/// The engines of libraries were left out of this program.
+#[cfg(not(feature = "servers"))]
+pub fn describe_external(_library: &std::path::Path) -> Result<iolite_options::engines::Facets, EngineError> {
+    Err(absent("external"))
+}
+
+/// Whether a library that was abandoned may still use memory of this process: there is none.
+#[cfg(not(feature = "servers"))]
+pub fn has_lent_memory() -> bool {
+    false
 }
 
 /// Makes an engine and passes it to the visitor with its own type, so that the visitor's code is compiled for it.
@@ -142,18 +184,30 @@ engines! {
     shared "falloc" => FallocEngine,
     shared "ftruncate" => FtruncateEngine,
     shared "e4defrag" => E4defragEngine told E4defragOptions,
+    #[cfg(feature = "servers")]
     shared "net" => NetEngine told NetOptions,
+    #[cfg(feature = "servers")]
     shared "netsplice" => NetspliceEngine told NetOptions,
     shared "page_fault" => PageFaultEngine,
+    #[cfg(feature = "servers")]
     shared "nfs" => NfsEngine told NfsOptions,
+    #[cfg(feature = "servers")]
     shared "nbd" => NbdEngine told NbdOptions,
+    #[cfg(feature = "servers")]
     shared "gfapi" => GfapiEngine told GfapiOptions,
+    #[cfg(feature = "servers")]
     shared "gfapi_async" => GfapiAsyncEngine told GfapiOptions,
+    #[cfg(feature = "hdfs")]
     shared "libhdfs" => LibhdfsEngine told HdfsOptions,
+    #[cfg(feature = "servers")]
     shared "libiscsi" => LibiscsiEngine told IscsiOptions,
+    #[cfg(feature = "servers")]
     shared "http" => HttpEngine told HttpOptions,
+    #[cfg(feature = "servers")]
     shared "rados" => RadosEngine told RadosOptions,
+    #[cfg(feature = "servers")]
     shared "rbd" => RbdEngine told RbdOptions,
+    #[cfg(feature = "servers")]
     shared "rdma" => RdmaEngine told RdmaOptions,
     shared "cpuio" => CpuioEngine told CpuioOptions,
     shared "exec" => ExecEngine told ExecOptions,
@@ -235,7 +289,7 @@ mod tests {
     #[test]
     fn entries_and_implementations_agree() {
         // The facets of an external engine come from its library.
-        for entry in engines().iter().filter(|entry| entry.name != "external") {
+        for entry in engines().iter().filter(|entry| entry.name != "external" && is_built_in(entry.name)) {
             let config = EngineConfig::new((entry.own)(), 1);
             let built = build(entry.name, &config, Agrees(entry.facets));
             match built {
@@ -249,7 +303,17 @@ mod tests {
                 Err(error) => panic!("{}: {error}", entry.name),
             }
         }
-        assert!(NAMES.iter().all(|name| engine(name).is_some()));
+    }
+
+    #[test]
+    fn engines_that_are_left_out_are_known() {
+        for entry in engines().iter().filter(|entry| !is_built_in(entry.name)) {
+            let config = EngineConfig::new((entry.own)(), 1);
+            let error = probe(entry.name, &config).expect_err(entry.name);
+            assert!(error.to_string().contains("built without"), "{error}");
+        }
+        let left_out = engines().iter().filter(|entry| !is_built_in(entry.name)).count();
+        assert_eq!(left_out == 0, cfg!(feature = "hdfs"), "{left_out}");
     }
 
     #[test]
