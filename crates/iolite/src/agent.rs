@@ -47,7 +47,10 @@ pub fn serve(name: Name, serving: &Serving) -> ExitCode {
         permissions: Permissions { exec: serving.exec, changes: !serving.readonly, only },
         names_clients: true,
         program: name.own_version(),
-        log: |text| console::print_error(&format!("iolite: server: {text}\n")),
+        log: match name {
+            Name::Iolite => |text| console::print_error(&format!("iolite: server: {text}\n")),
+            Name::Fio => |text| console::print_error(&format!("fio: server: {text}\n")),
+        },
     };
     // Before threads start, and before anything is created that must be removed.
     let signals = match SignalQueue::of_those_not_ignored(&[libc::SIGINT, libc::SIGTERM]) {

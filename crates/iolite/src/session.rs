@@ -365,7 +365,7 @@ pub fn jobs_announced(plan: &Plan, name: Name) -> String {
     let mut text = String::new();
     for job in &plan.jobs {
         if job.found_files {
-            text += &header::files_found(plan.workers[job.first_worker].files.len());
+            text += &header::files_found(name.word(), plan.workers[job.first_worker].files.len());
         }
         // Without I/O, the engine announces itself.
         if job.does_io() {

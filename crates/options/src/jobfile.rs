@@ -94,13 +94,20 @@ struct Reader<'a, 'b> {
     complained: bool,
 }
 
-/// Whether a text is encoded as UTF-16: it begins with a byte order mark, or half of its first letter is empty.
-fn is_utf_16(bytes: &[u8]) -> bool {
-    match bytes {
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => true,
-        &[first, second, ..] => (first == 0) != (second == 0),
-        _ => false,
-    }
+/// Why a text of this name is not a job file, if it is in UTF-16 or UTF-32: it begins with a byte order mark, or a part of
+/// its first letter is empty.
+pub fn wrong_encoding(bytes: &[u8], name: &str) -> Option<String> {
+    let encoding = match bytes {
+        [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] | [1..=255, 0, 0, 0, ..] | [0, 0, 0, 1..=255, ..] => {
+            "UTF-32"
+        }
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=255, ..] | [1..=255, 0, ..] => "UTF-16",
+        _ => return None,
+    };
+    Some(format!(
+        "this text is {encoding}, as some editors of Windows save it, and job files are UTF-8; iconv -f {encoding} -t UTF-8 {name} > \
+         NEW converts it"
+    ))
 }
 
 /// One line: its place, and its text without the comment.
@@ -148,11 +155,8 @@ impl Reader<'_, '_> {
         self.bytes_left = self.bytes_left.checked_sub(bytes.len() as u64).ok_or_else(|| {
             format!("a job file, with all that it includes, has at most {} MiB", MAX_BYTES >> 20)
         })?;
-        if is_utf_16(&bytes) {
-            let remedy = format!("iconv -f UTF-16 -t UTF-8 {name} > NEW converts it");
-            return Err(format!(
-                "this text is UTF-16, as some editors of Windows save it, and job files are UTF-8; {remedy}"
-            ));
+        if let Some(why) = wrong_encoding(&bytes, &name) {
+            return Err(why);
         }
         if let Texts::Kept(texts) = &mut self.surroundings.texts {
             texts.insert(name, bytes.clone());

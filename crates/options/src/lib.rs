@@ -59,6 +59,7 @@ mod wrap;
 pub use clients::{Client, Launched, RunElsewhere, SentFile, SentJobs, Serving};
 pub use engines::EngineOptions;
 pub use job::*;
+pub use jobfile::wrong_encoding;
 pub use machine_options::WhenLost;
 pub use name::Name;
 pub use parse::{NO_JOBS, launched, parse, parse_sent, parse_with, repeated, run_options};

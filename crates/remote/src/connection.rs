@@ -231,7 +231,7 @@ fn check_peer(stream: &UnixStream) -> io::Result<()> {
 /// The error of a client that does not find a host.
 fn unknown(error: io::Error) -> io::Error {
     let text = error.to_string();
-    let why = text.rsplit(": ").next().unwrap_or_default();
+    let why = text.strip_prefix("failed to lookup address information: ").unwrap_or(&text);
     let words = format!("the name cannot be resolved ({why}), and it is not a file with a list of hosts");
     io::Error::new(error.kind(), words)
 }

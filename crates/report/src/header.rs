@@ -58,9 +58,9 @@ pub fn job_header(job: &JobHeader) -> String {
     )
 }
 
-/// The line with the number of files found below a directory (`opendir`).
-pub fn files_found(files: usize) -> String {
-    format!("iolite: opendir added {files} {}\n", if files == 1 { "file" } else { "files" })
+/// The line with the number of files found below a directory (`opendir`), after the name of the program.
+pub fn files_found(program: &str, files: usize) -> String {
+    format!("{program}: opendir added {files} {}\n", if files == 1 { "file" } else { "files" })
 }
 
 /// The line with the name and version of the program.

@@ -9,6 +9,9 @@ const LEAST_FIT: f64 = 0.9;
 /// Ratios of IOPS to latency that differ by less than this share are a tie: repeats of one run differ as much.
 const NEAR: f64 = 0.05;
 
+/// A share of IOPS that is worth mentioning.
+const MUCH: f64 = 0.1;
+
 /// The point beyond which more depth costs more latency than it gains in IOPS.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Knee {
@@ -18,6 +21,18 @@ pub struct Knee {
     pub is_last: bool,
     /// Another point that is nearly as good; `None` = the knee is clear.
     pub tie: Option<Tie>,
+    /// The point with the most IOPS, if it is beyond the knee and has at least [`MUCH`] more: rates still rise, at a price
+    /// in latency.
+    pub rise: Option<Rise>,
+}
+
+/// Rates that rise beyond the knee.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rise {
+    /// The index of the point with the most IOPS.
+    pub point: usize,
+    /// Its IOPS relative to the knee's.
+    pub iops: f64,
 }
 
 /// A point that chance alone may keep from being the knee. Of several, the one whose IOPS differ most from the knee's.
@@ -76,7 +91,11 @@ pub fn saturation(points: &[(f64, &Figures)]) -> Saturation {
             let near = others.filter(|other| other.margin < NEAR);
             let difference = |tie: &Tie| tie.iops.ln().abs();
             let tie = near.max_by(|one, other| difference(one).total_cmp(&difference(other)));
-            Ok(Knee { point: best, is_last: best + 1 == powers.len(), tie })
+            let iops = |point: usize| points[point].1.iops;
+            let most = (best..points.len()).max_by(|&one, &other| iops(one).total_cmp(&iops(other)));
+            let rise = most.map(|point| Rise { point, iops: iops(point) / iops(best) });
+            let rise = rise.filter(|rise| rise.iops >= 1.0 + MUCH);
+            Ok(Knee { point: best, is_last: best + 1 == powers.len(), tie, rise })
         }
     };
     Saturation { law, knee }
@@ -104,10 +123,11 @@ mod tests {
     #[test]
     fn the_knee_is_where_the_law_bends() {
         let found = look(&disk(16.0, &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0]));
-        assert_eq!(found.knee, Ok(Knee { point: 4, is_last: false, tie: None }));
+        let knee = found.knee.unwrap();
+        assert_eq!((knee.point, knee.is_last, knee.tie), (4, false, None));
         assert!((found.law.unwrap().sigma - 1.0 / 16.0).abs() < 1e-9);
         let found = look(&disk(1e9, &[1.0, 2.0, 4.0, 8.0]));
-        assert_eq!(found.knee, Ok(Knee { point: 3, is_last: true, tie: None }));
+        assert_eq!(found.knee, Ok(Knee { point: 3, is_last: true, tie: None, rise: None }));
     }
 
     /// By Little's law, 40% more IOPS at twice the depth are 2% less IOPS for each unit of latency.
@@ -120,6 +140,22 @@ mod tests {
         let tie = knee.tie.unwrap();
         assert_eq!((knee.point, knee.is_last, tie.point), (4, false, 5));
         assert!((tie.margin - 0.02).abs() < 1e-9 && (tie.iops - 1.4).abs() < 1e-9, "{tie:?}");
+    }
+
+    /// Twice the IOPS at eight times the depth are half of the IOPS for each unit of latency: a price, but also a gain.
+    #[test]
+    fn rates_that_rise_beyond_the_knee_are_mentioned() {
+        let mut points = disk(4.0, &[1.0, 2.0, 4.0]);
+        let knee = points[2].1.iops;
+        for (depth, factor) in [(8.0, 1.3), (16.0, 1.6), (32.0, 2.0), (64.0, 1.9)] {
+            let iops = knee * factor;
+            points
+                .push((depth, Figures { iops, latency_ns: Some(1e9 * depth / iops), ..Figures::default() }));
+        }
+        let found = look(&points).knee.unwrap();
+        let rise = found.rise.unwrap();
+        assert_eq!((found.point, found.tie, rise.point), (2, None, 5));
+        assert!((rise.iops - 2.0).abs() < 1e-9, "{rise:?}");
     }
 
     #[test]

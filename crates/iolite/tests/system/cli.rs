@@ -447,6 +447,13 @@ fn a_job_file_in_utf_16_is_recognised() {
             let run =
                 Program::own().line(dir.path(), "job.fio").refused().says("job.fio: this text is UTF-16");
             assert_eq!(run.stderr.lines().count(), 1, "{run}");
+            Program::own()
+                .line(dir.path(), "sweep --iodepth=1,2 job.fio")
+                .refused()
+                .says("this text is UTF-16");
         }
     }
+    let wide: Vec<u8> = text.chars().flat_map(|letter| u32::from(letter).to_le_bytes()).collect();
+    fs::write(dir.path().join("job.fio"), wide).unwrap();
+    Program::own().line(dir.path(), "job.fio").refused().says("this text is UTF-32").says("iconv -f UTF-32");
 }

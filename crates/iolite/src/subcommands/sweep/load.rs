@@ -4,6 +4,7 @@ use super::{NAME, shown};
 use crate::run_series;
 use iolite_options::{Invocation, JobOptions, Origin, SizeValue, parse_with};
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The additional measurement of all points: percentiles of the latency that includes submission.
@@ -49,11 +50,17 @@ impl Case {
     /// Reads a job file (`-` is standard input).
     pub fn of_file(path: &Path) -> Result<Case, String> {
         let told = |error: std::io::Error| format!("{}: {error}", path.display());
-        let text = if iolite_types::is_standard_stream(path) {
-            std::io::read_to_string(std::io::stdin()).map_err(told)?
+        let mut bytes = Vec::new();
+        if iolite_types::is_standard_stream(path) {
+            std::io::stdin().read_to_end(&mut bytes).map_err(told)?;
         } else {
-            std::fs::read_to_string(path).map_err(told)?
-        };
+            bytes = std::fs::read(path).map_err(told)?;
+        }
+        if let Some(why) = iolite_options::wrong_encoding(&bytes, &path.display().to_string()) {
+            return Err(format!("{}: {why}", path.display()));
+        }
+        let text =
+            String::from_utf8(bytes).map_err(|_| format!("{}: this is no text in UTF-8", path.display()))?;
         let beside = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         Ok(Case {
             name: String::new(),

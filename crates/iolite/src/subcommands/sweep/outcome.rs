@@ -50,7 +50,7 @@ fn circumstances(run: &Run, report: &Value) -> Circumstances {
 impl Measured {
     /// Reads a report.
     pub fn of(run: &Run, case: &Case, report: &Value) -> Result<Measured, String> {
-        let figures = Figures::of(report).map_err(|error| error.to_string())?;
+        let mut figures = Figures::of(report).map_err(|error| error.to_string())?;
         let told = report["iolite"]["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let mut warnings: Vec<String> = told.map(|warning| run.load.placed(warning, case)).collect();
         if figures.error != 0 {
@@ -59,6 +59,8 @@ impl Measured {
         }
         let depth = run.load.depth;
         warnings.extend(figures.in_flight.and_then(|in_flight| little(in_flight, depth)));
+        // Rates and latencies have edges of their own, so their product may be a little more than there can be.
+        figures.in_flight = figures.in_flight.map(|in_flight| in_flight.min(depth));
         Ok(Measured { depth, figures, warnings, circumstances: circumstances(run, report) })
     }
 }
@@ -201,7 +203,15 @@ impl Curve {
                         100.0 * tie.margin
                     )
                 });
-                format!("the knee is at {option}={}{beyond}{tie}", value(knee.point))
+                let rise = knee.rise.filter(|rise| knee.tie.is_none_or(|tie| tie.point != rise.point));
+                let rise = rise.map_or_else(String::new, |rise| {
+                    let percent = 100.0 * (rise.iops - 1.0);
+                    format!(
+                        "; IOPS rise further, to {percent:.0}% more at {option}={}, and latency rises faster",
+                        value(rise.point)
+                    )
+                });
+                format!("the knee is at {option}={}{beyond}{tie}{rise}", value(knee.point))
             }
             Err(why) => format!("no knee is named: {why}"),
         };
@@ -258,7 +268,9 @@ fn value(outcome: &Outcome<'_>) -> Value {
             "knee": knee.map(|knee| json!({
                 "point": number(&curve.points[knee.point]), "is_last": knee.is_last,
                 "tie": knee.tie.map(|tie| json!({
-                    "point": number(&curve.points[tie.point]), "margin_percent": 100.0 * tie.margin, "iops_ratio": tie.iops })) })),
+                    "point": number(&curve.points[tie.point]), "margin_percent": 100.0 * tie.margin, "iops_ratio": tie.iops })),
+                "rise": knee.rise.map(|rise| json!({
+                    "point": number(&curve.points[rise.point]), "iops_ratio": rise.iops })) })),
             "words": curve.words(outcome),
         })
     };
