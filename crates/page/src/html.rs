@@ -48,8 +48,12 @@ pub fn page(result: &Outcome<'_>, data: &str) -> String {
     put!(page, "<p class=\"when\">{time}{}</p>\n", escaped(&result.program));
     end(&mut page, result);
     errors(&mut page, result);
+    meaning(&mut page, result);
     answer(&mut page, result);
-    doubts(&mut page, result);
+    // A test has said it in its own words.
+    if result.tested.is_empty() {
+        doubts(&mut page, result);
+    }
     warnings(&mut page, result);
     surroundings(&mut page, result);
     options(&mut page, result);
@@ -80,6 +84,10 @@ pub fn frame(title: &str, script: &str, body: &str, data: &str) -> String {
 
 /// The title of a page, as markup.
 pub fn title(result: &Outcome<'_>) -> String {
+    if let [first, rest @ ..] = &result.tested[..] {
+        let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+        return format!("Test of {}{more}", short(first.name));
+    }
     match &result.jobs[..] {
         [] => "A run without jobs".to_owned(),
         [job] => short(job.name),
@@ -136,6 +144,24 @@ fn errors(page: &mut String, result: &Outcome<'_>) {
         put!(page, "<li>{}: error {} ({words}){more}</li>", short(job.name), job.error);
     }
     put!(page, "</ul></div>\n");
+}
+
+/// What `iolite test` says about its targets.
+fn meaning(page: &mut String, result: &Outcome<'_>) {
+    if result.tested.is_empty() {
+        return;
+    }
+    put!(page, "<h2>What this means</h2>\n");
+    for target in result.tested.iter().take(MOST_ENTRIES) {
+        put!(page, "<p><strong>{}</strong>: {}</p>\n<ul>", short(target.name), limited(target.what));
+        for (words, evidence) in target.findings.iter().take(MOST_ENTRIES) {
+            put!(page, "<li><strong>{}</strong> Evidence: {}.</li>", limited(words), limited(evidence));
+        }
+        for words in target.meaning.iter().take(MOST_ENTRIES) {
+            put!(page, "<li>{}</li>", limited(words));
+        }
+        put!(page, "</ul>\n");
+    }
 }
 
 /// The answer in one line per job and direction; the sums first.

@@ -1,7 +1,8 @@
 //! The data that the first part of a page needs, from a report in JSON.
 
-use crate::steadiness::{Point, Steadiness};
 use crate::text::short;
+use iolite_findings::Steadiness;
+use iolite_findings::series::{of_job, pieces, sample_seconds};
 use iolite_stored::{DIRECTIONS, NoReport, number, pairs};
 use iolite_types::RunEnd;
 use serde_json::Value;
@@ -36,6 +37,32 @@ pub struct Outcome<'a> {
     pub sums: Vec<(String, Vec<Row>)>,
     /// The run was sampled.
     pub has_series: bool,
+    /// What `iolite test` says about its targets.
+    pub tested: Vec<Tested<'a>>,
+}
+
+/// What `iolite test` says about a target.
+pub struct Tested<'a> {
+    /// Its name, and what it is.
+    pub name: &'a str,
+    pub what: &'a str,
+    /// Findings with their evidence.
+    pub findings: Vec<(&'a str, &'a str)>,
+    /// Sentences about the figures.
+    pub meaning: Vec<&'a str>,
+}
+
+impl<'a> Tested<'a> {
+    fn of(target: &'a Value) -> Tested<'a> {
+        let text = |value: &'a Value| value.as_str().unwrap_or_default();
+        let findings = target["findings"].as_array().into_iter().flatten();
+        Tested {
+            name: text(&target["name"]),
+            what: text(&target["what"]),
+            findings: findings.map(|finding| (text(&finding["words"]), text(&finding["evidence"]))).collect(),
+            meaning: strings(&target["meaning"]),
+        }
+    }
 }
 
 /// A job.
@@ -90,18 +117,18 @@ impl<'a> Outcome<'a> {
                 .collect(),
             sums: sums(report, &values),
             has_series: series.is_object(),
+            tested: report["iolite"]["test"]["targets"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(Tested::of)
+                .collect(),
         })
     }
 }
 
 fn strings(list: &Value) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
-}
-
-/// The entry of a job in the series.
-fn of_job(series: &Value, position: usize) -> &Value {
-    let mut entries = series["jobs"].as_array().into_iter().flatten();
-    entries.find(|entry| entry["job"].as_u64() == Some(position as u64)).unwrap_or(&Value::Null)
 }
 
 impl<'a> Job<'a> {
@@ -127,8 +154,8 @@ impl Row {
             let count = measured["iops_samples"].as_u64()?;
             Steadiness::of_samples(count, measured["iops_mean"].as_f64()?, measured["iops_stddev"].as_f64()?)
         };
-        let steadiness = match points(over_time, series) {
-            Some(pieces) => Steadiness::of_series(&pieces, number(series, "sample_us") / 1e6),
+        let steadiness = match pieces(over_time, series) {
+            Some(pieces) => Steadiness::of_series(&pieces, sample_seconds(series)),
             None => sampled(),
         };
         let latency = iolite_stored::latency_with_percentiles(measured);
@@ -142,30 +169,6 @@ impl Row {
             steadiness,
         }
     }
-}
-
-/// The windows of a direction, in pieces: between the pieces, no I/O was expected. `None` = no series.
-fn points(over_time: &Value, series: &Value) -> Option<Vec<Vec<Point>>> {
-    let first = usize::try_from(over_time["first_window"].as_u64()?).ok()?;
-    let ramp = over_time["ramp_windows"].as_u64().and_then(|ramp| usize::try_from(ramp).ok()).unwrap_or(0);
-    let ends = series["end_us"].as_array()?;
-    let (ios, lowest) = (over_time["ios"].as_array()?, over_time["iops_min"].as_array()?);
-    let end = |window: usize| ends.get(window)?.as_f64();
-    let mut pieces = vec![Vec::new()];
-    for (position, (ios, lowest)) in ios.iter().zip(lowest).enumerate().skip(ramp) {
-        let window = first.checked_add(position)?;
-        let begin = match window.checked_sub(1) {
-            Some(before) => end(before)?,
-            None => series["begin_us"].as_f64()?,
-        };
-        let seconds = ((end(window)? - begin) / 1e6).max(1e-6);
-        if ios.is_null() {
-            pieces.push(Vec::new());
-        } else if let Some(piece) = pieces.last_mut() {
-            piece.push(Point { seconds, ios: ios.as_f64()?, lowest: lowest.as_f64()? });
-        }
-    }
-    Some(pieces)
 }
 
 fn sums(report: &Value, jobs: &[&Value]) -> Vec<(String, Vec<Row>)> {

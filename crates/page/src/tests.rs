@@ -57,6 +57,26 @@ fn the_answer_is_there_without_scripts() {
 }
 
 #[test]
+fn what_a_test_found_is_said_first() {
+    let mut report = report("randread", &[5000; 30]);
+    report["iolite"]["test"] = json!({"targets": [{
+        "name": "/mnt/<a>", "what": "directory on ext4",
+        "findings": [{"kind": "cached", "words": "A cache <answered>.", "evidence": "nothing was read"}],
+        "meaning": ["Reads are fast."],
+    }]});
+    let page = page(&report);
+    for part in [
+        "<title>Test of /mnt/&lt;a&gt;</title>",
+        "<strong>A cache &lt;answered&gt;.</strong> Evidence: nothing was read.",
+        "<li>Reads are fast.</li>",
+    ] {
+        assert!(page.contains(part), "no {part}");
+    }
+    assert!(!page.contains("rates changed little"), "the test has its own words");
+    assert!(page.find("What this means") < page.find("The answer"));
+}
+
+#[test]
 fn two_levels_are_reported() {
     let ios: Vec<u64> = (0..60).map(|n| if n / 10 % 2 == 0 { 5000 } else { 10_000 }).collect();
     let page = page(&report("jumps", &ios));

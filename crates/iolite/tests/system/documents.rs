@@ -122,7 +122,7 @@ fn the_picture_of_the_crates_is_true() {
 fn crates_below_the_plan_do_not_depend_on_options() {
     for name in [
         "types", "host", "os", "workload", "content", "verify", "logs", "trace", "stats", "worker", "run",
-        "stored", "store", "compare", "sweep",
+        "stored", "store", "compare", "sweep", "findings",
     ] {
         let path = root().join("crates").join(name).join("Cargo.toml");
         let text = std::fs::read_to_string(&path).unwrap();

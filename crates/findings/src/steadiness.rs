@@ -14,7 +14,9 @@
 //! The first and the last window of a job are excluded, and so are those beside a gap (such as that of writes while the
 //! job reads back what it wrote): the job did not run in all of them.
 
-use crate::text;
+use crate::fall::has_fallen;
+use crate::numbers as text;
+use crate::{Finding, Kind, Role, Subject};
 
 /// The I/Os that a window has on average: chance makes 5% of variation.
 const MANY_IOS: f64 = 400.0;
@@ -217,6 +219,39 @@ impl Steadiness {
     }
 }
 
+/// How the cases went over time, apart from those that fell to a lower level.
+pub(crate) fn findings(subject: &Subject) -> Vec<Finding> {
+    let cases = subject.cases.iter().filter(|case| !matches!(case.role, Role::Step | Role::Names));
+    let mut found = Vec::new();
+    let mut varying = Vec::new();
+    for case in cases.filter(|case| !has_fallen(case)) {
+        let Some(steadiness) = case.measured.main().and_then(crate::Flow::steadiness) else { continue };
+        let is_shaped =
+            steadiness.levels.is_some() || steadiness.trend.is_some() || steadiness.stalls.is_some();
+        match is_shaped {
+            true => {
+                let kind = if steadiness.stalls.is_some() { Kind::Stalls } else { Kind::Unsteady };
+                let words = format!("{}: {}", case.name, steadiness.sentences().join(" "));
+                let evidence = format!("{} over {} windows", steadiness.in_short(), steadiness.windows);
+                found.push(Finding { kind, words, evidence });
+            }
+            false if steadiness.variation > UNSTEADY => {
+                varying.push(format!("{} by {}", case.name, text::percent(100.0 * steadiness.variation)));
+            }
+            false => {}
+        }
+    }
+    if !varying.is_empty() {
+        found.push(Finding {
+            kind: Kind::Unsteady,
+            words: "Rates vary from moment to moment: a mean is one of many values, and another test may give another one."
+                .to_owned(),
+            evidence: format!("coefficients of variation: {}", varying.join(", ")),
+        });
+    }
+    found
+}
+
 fn rises(trend: f64) -> &'static str {
     if trend > 0.0 { "rises" } else { "falls" }
 }
@@ -341,6 +376,29 @@ mod tests {
     /// A small periodic disturbance, which is neither a trend nor two levels.
     fn noise(position: usize) -> f64 {
         [0.3, -0.9, 1.1, -0.2, 0.6, -1.0, 0.1][position % 7]
+    }
+
+    #[test]
+    fn cases_that_jump_or_stop_are_found() {
+        use crate::made_up::{case, flash, points};
+        let found = |rates: &[f64]| {
+            let mut read = case("randread", Role::RandomRead, 1000.0, 4096.0, 90.0);
+            read.measured.flows[0].pieces = vec![points(rates)];
+            findings(&flash(vec![read]))
+        };
+        assert_eq!(found(&[20_000.0; 100]), []);
+        let jumping: Vec<f64> =
+            (0..100).map(|n| if n / 10 % 2 == 0 { 52_000.0 } else { 104_000.0 }).collect();
+        assert_eq!(found(&jumping)[0].kind, Kind::Unsteady);
+        let mut standing = [20_000.0; 100];
+        standing[50..53].fill(0.0);
+        let found_standing = found(&standing);
+        assert_eq!(found_standing[0].kind, Kind::Stalls);
+        assert!(found_standing[0].words.starts_with("randread: "), "{found_standing:?}");
+        let wild: Vec<f64> = (0..15).map(|n| if n % 3 == 0 { 2000.0 } else { 20_000.0 }).collect();
+        assert!(found(&wild)[0].evidence.contains("variation: randread by"));
+        let fallen = [[104_000.0; 40].as_slice(), &[52_000.0; 60]].concat();
+        assert_eq!(found(&fallen), [], "that is said in other words");
     }
 
     #[test]
