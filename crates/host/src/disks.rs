@@ -127,6 +127,24 @@ impl Disk {
     }
 }
 
+impl Disk {
+    /// How many requests to flush its cache the disk has completed; `None` = unknown (Linux before 5.5). The format is
+    /// documented in Linux's Documentation/block/stat.rst.
+    pub fn flushes(&self) -> Option<u64> {
+        const FIELD: usize = 15;
+        let text = fs::read_to_string(self.directory.join("stat")).ok()?;
+        text.split_whitespace().nth(FIELD)?.parse().ok()
+    }
+
+    /// Where the partition that holds a file, or that a device is, begins on its disk, in bytes; `None` = no partition.
+    pub fn partition_start(path: &Path) -> Option<u64> {
+        let directory = device_below(path)?.directory();
+        // Sectors have 512 bytes whatever the size of a block is.
+        let start = fs::read_to_string(directory.join("start")).ok()?;
+        start.trim().parse::<u64>().ok()?.checked_mul(512)
+    }
+}
+
 impl Queue {
     fn read(directory: &Path) -> Queue {
         let number = |name: &str| {
@@ -226,6 +244,19 @@ mod tests {
         assert_eq!(chosen("[none]").as_deref(), Some("none"));
         assert_eq!(chosen("none\n"), None);
         assert_eq!(Scheduler::parse("none [mq-deadline] bfq\n").known, ["none", "mq-deadline", "bfq"]);
+    }
+
+    #[test]
+    fn flushes_are_counted_since_linux_5_5() {
+        let sysfs = tempfile::tempdir().unwrap();
+        let disk =
+            Disk { name: "a".into(), directory: sysfs.path().into(), queue: Queue::default(), below: vec![] };
+        assert_eq!(disk.flushes(), None);
+        fs::write(sysfs.path().join("stat"), "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15\n").unwrap();
+        assert_eq!(disk.flushes(), None);
+        fs::write(sysfs.path().join("stat"), "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 77 17\n").unwrap();
+        assert_eq!(disk.flushes(), Some(77));
+        assert_eq!(Disk::partition_start(Path::new("/proc/self/stat")), None);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! | failures that many I/Os and workers repeat, shown once | `repeated.rs` |
 //! | facts about the machine of a run; `--save` | `run_facts.rs`; `saving.rs` |
 //! | files of the whole run, and none that a job needs | `run_files.rs` |
+//! | what to type instead of a directory or a device | `first_words.rs` |
 //! | `--debug`; self-tests; the table of the profile `act` | `debug.rs`; `self_tests.rs`; `act_profile.rs` |
 //! | subcommands | `subcommands.rs`, a file for each |
 //! | several runs (`iolite sweep`, `--repeat`): checks before the first, their directory, continuation | `run_series.rs`, `run_series/foresight.rs`, `run_series/directory.rs`, `run_series/runner.rs`; `repeat.rs` |
@@ -28,6 +29,7 @@ mod console;
 mod debug;
 mod exit_status;
 mod external_engines;
+mod first_words;
 mod live_page;
 mod local_run;
 mod merged_traces;
@@ -79,6 +81,12 @@ fn main() -> ExitCode {
     if let Some(repeated) = iolite_options::repeated(&args, name) {
         return ExitCode::from(repeat::run(name, &repeated));
     }
+    if !name.is_strict()
+        && let Some(words) = first_words::instead(&args)
+    {
+        complain(name, &words);
+        return ExitCode::FAILURE;
+    }
     debug::set_up(name, iolite_options::run_options(&args));
     let status = match iolite_options::launched(&args) {
         Some(launched) => mpi::run(name, &launched, |ranks| perform(name, &args, Some(ranks))),
@@ -94,7 +102,15 @@ fn perform(name: Name, args: &[OsString], ranks: Option<Meeting>) -> ExitCode {
         Ok(Invocation::Print { text, status }) => answer(name.word(), &text, status),
         Ok(Invocation::NoJobs { usage }) => {
             let status = answer(name.word(), &usage, 1);
-            complain(name, &NO_JOBS);
+            match name.is_strict() {
+                true => complain(name, &NO_JOBS),
+                false => {
+                    complain(
+                        name,
+                        &format_args!("{NO_JOBS}; iolite test DIRECTORY measures storage without any"),
+                    );
+                }
+            }
             status
         }
         Ok(Invocation::Test(test)) => self_tests::run(name.word(), &test),

@@ -17,6 +17,7 @@ mod report;
 mod runs;
 mod stored_run;
 mod sweep;
+mod test;
 mod trace;
 mod verify_state;
 mod web;
@@ -37,6 +38,7 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
         let text = match command.name {
             "compare" => return compare::run(program, &asked),
             "sweep" => return sweep::run(program, &asked),
+            "test" => return test::run(program, &asked),
             "completion" => complete(&asked),
             "dedupe" => dedupe::run(&asked),
             "device" => device::run(&asked),

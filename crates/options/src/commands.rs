@@ -366,6 +366,47 @@ pub static ALL: &[Command] = &[
         ],
     },
     Command {
+        name: "test",
+        operand: "target...",
+        choices: &[],
+        files: true,
+        takes_job_options: false,
+        help: "Measures a directory, a file or a device, and says what that means",
+        details: "Needs no options: iolite test /mnt/data. Measures the bandwidth of sequential reads and writes at the \
+                  block size and depth at which it is highest, the latency of random reads and writes of 4 KiB one at a \
+                  time, random reads over the depth, a mix of 70% reads, the cost of durable writes (fdatasync), and in \
+                  a directory the cost of making, looking up and removing small files. It ends with a table, and with \
+                  sentences about what the figures mean and what they depend on (caches, limits, levels, stalls, \
+                  settings), each with its evidence. In a directory, all files are in one directory of the test's own, \
+                  which takes at most a tenth of the free space and is removed at the end; what a killed test has left \
+                  is removed by the next one, or by --clean. An existing file or a device is only read, unless \
+                  --destroy repeats its name, and a device in use (mounted, swap, part of another) is never written to. \
+                  Several targets are measured in turns and compared. A limit of --expect is \
+                  [TARGET:]CASE.FIGURE<VALUE or >VALUE, with the figures iops, bw, p50, p99, p99.9, max and mean, and \
+                  values such as 20k, 500MB/s, 100us, 2ms. The exit status is 1 if a limit does not hold, or something \
+                  could not be measured. docs/testing-storage.md describes what is measured, and each sentence.",
+        options: &[
+            word("quick", "", "Take about 15 seconds: rough figures"),
+            word("thorough", "", "Take about 10 minutes: each case until it is in a steady state"),
+            word(
+                "destroy",
+                "device",
+                "Also write to this device or existing file, whose data is lost; repeats the name of the target",
+            ),
+            word(
+                "expect",
+                "limits",
+                "Exit with 1 unless these hold, such as 'randread.p99<2ms,write.bw>500MB/s'; may be repeated",
+            ),
+            word("output", "file", "Also write the result to this file: NAME.json, NAME.md or NAME.html"),
+            word("save", "", "Keep the result in the store of runs"),
+            word("label", "label", "The label under which --save keeps it (default: test)"),
+            word("store", "file", "The store of --save (default: that of the user)"),
+            word("show-job", "", "Measure nothing: print the cases as a job file, for iolite FILE"),
+            word("clean", "", "Measure nothing: remove what killed tests have left in a directory"),
+        ],
+    },
+    Command {
         name: "trace",
         operand: "file",
         choices: &[],
@@ -511,6 +552,31 @@ impl Asked {
             Err(_) => Err(format!("--{word}={text}: not a number")),
         }
     }
+}
+
+/// A number that may have a suffix, in the units of people: `20k` and `500MB` count in thousands, `4KiB` and `1GiB` in
+/// powers of 1024.
+///
+/// # Errors
+/// It is not a number, or it is negative.
+pub fn amount(text: &str) -> Result<u64, String> {
+    let mut notes = crate::values::Notes::default();
+    let value = crate::values::integer(text, 1000, &mut notes)?;
+    match u64::try_from(value) {
+        _ if !notes.is_empty() => Err(notes.remove(0)),
+        Ok(value) => Ok(value),
+        Err(_) => Err("must not be negative".to_owned()),
+    }
+}
+
+/// A time in microseconds; a number without a unit is in microseconds.
+///
+/// # Errors
+/// It is not a time.
+pub fn microseconds(text: &str) -> Result<u64, String> {
+    let mut notes = crate::values::Notes::default();
+    let value = crate::values::time(text, 1, &mut notes)?;
+    if notes.is_empty() { Ok(value) } else { Err(notes.remove(0)) }
 }
 
 /// The subcommand that these words (those after the program's name) call, if any.
@@ -843,6 +909,19 @@ mod tests {
         assert!(number("-b 5").contains("at least 512"));
         assert!(dedupe.read(&words("-d 2")).unwrap_err().contains("-d 2: not one of 0, 1"));
         assert!(command("zipf").read(&words("-i x")).unwrap().fraction("parameter", 0.0, 1.0).is_err());
+    }
+
+    #[test]
+    fn amounts_are_in_the_units_of_people() {
+        assert_eq!(
+            [amount("20k"), amount("500MB"), amount("4KiB"), amount("7")],
+            [Ok(20_000), Ok(500_000_000), Ok(4096), Ok(7)]
+        );
+        assert_eq!([microseconds("2ms"), microseconds("80us"), microseconds("3")], [Ok(2000), Ok(80), Ok(3)]);
+        for bad in ["", "x", "5kk", "-3"] {
+            assert!(amount(bad).is_err(), "{bad}");
+        }
+        assert!(microseconds("2 parsecs").is_err());
     }
 
     /// A letter has one meaning. Only the programs of fio have others.

@@ -14,11 +14,19 @@ pub(crate) fn usage(program: Name) -> String {
         // All other output says that this is fio, because scripts parse it. This text is read by people.
         Name::Fio => format!("This is {}, which speaks the language of fio.\n", program.own_version()),
     };
+    let first = match program {
+        Name::Iolite => {
+            "To measure storage without describing a workload, name a directory, a file or a device:\n  \
+             iolite test /mnt/data\n\n"
+        }
+        Name::Fio => "",
+    };
     let mut text = format!(
         "{version}\n\
          {speaker}\
          Measures what storage does under a workload that you describe.\n\
          \n\
+         {first}\
          Usage: {program} [options] [job options] [job files]\n\
          \n\
          A workload is one or more jobs, described in job files or by job options:\n\

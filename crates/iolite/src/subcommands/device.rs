@@ -3,6 +3,8 @@
 mod jobs;
 mod show;
 
+pub(super) use jobs::can_be_named;
+
 use iolite_host::{Device, Found};
 use iolite_options::commands::Asked;
 use serde_json::{Value, json};

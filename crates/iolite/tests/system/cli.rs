@@ -251,7 +251,8 @@ fn help() {
 fn nothing_to_do() {
     let dir = scratch();
     let run = Program::under_test().line(dir.path(), "--rw=read --filename=f");
-    assert_eq!((run.code(), run.stderr.as_str()), (1, "iolite: No job(s) defined\n"));
+    let why = "iolite: No job(s) defined; iolite test DIRECTORY measures storage without any\n";
+    assert_eq!((run.code(), run.stderr.as_str()), (1, why));
     assert!(run.stdout.contains("Usage: iolite"), "{run}");
     assert!(files_in(dir.path()).is_empty());
 }
@@ -333,6 +334,7 @@ fn questions() -> Vec<String> {
         "report" => vec!["report report.json".to_owned()],
         "runs" => vec!["runs --help".to_owned(), "runs import --store=runs.db report.json".to_owned()],
         "sweep" => vec!["sweep --help".to_owned()],
+        "test" => ["--help", "--clean .", "--show-job ."].map(|more| format!("test {more}")).to_vec(),
         "trace" => {
             ["", "--to-job", "--json", "--to-log=3"].map(|more| format!("trace {more} app.log")).to_vec()
         }

@@ -87,6 +87,7 @@ mod steady_state;
 mod subcommands;
 mod sweeping;
 mod syncs;
+mod testing_storage;
 mod times;
 mod trace_subcommand;
 mod traces;

@@ -155,7 +155,7 @@ pub(super) fn of(path: &Path, found: &Found) -> Vec<Job> {
 
 /// Whether a job file can name this file: a line break would begin another option, `;` and `#` a comment, and `$` a
 /// variable.
-pub(super) fn can_be_named(path: &Path) -> bool {
+pub(in crate::subcommands) fn can_be_named(path: &Path) -> bool {
     let is_plain = |letter: char| !letter.is_control() && !matches!(letter, '$' | ';' | '#' | '"' | '\\');
     path.to_str().is_some_and(|path| path.chars().all(is_plain) && path.trim() == path)
 }

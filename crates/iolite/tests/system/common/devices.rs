@@ -119,13 +119,23 @@ pub struct Ramfs {
 impl Ramfs {
     /// Mounts one below `dir`; the error says why this is not possible.
     pub fn new(dir: &Path) -> Result<Ramfs, String> {
+        Ramfs::of_kind(dir, "ramfs", &[])
+    }
+
+    /// A tmpfs of this many bytes instead.
+    pub fn tmpfs(dir: &Path, size: u64) -> Result<Ramfs, String> {
+        Ramfs::of_kind(dir, "tmpfs", &["-o", &format!("size={size}")])
+    }
+
+    fn of_kind(dir: &Path, kind: &str, options: &[&str]) -> Result<Ramfs, String> {
         if !crate::common::is_root() {
             return Err("mounts need root".into());
         }
         private_mounts()?;
         let directory = dir.join("ramfs");
         std::fs::create_dir(&directory).map_err(|error| error.to_string())?;
-        tool("mount", &["-t", "ramfs", "none", &directory.to_string_lossy()])?;
+        let place = directory.to_string_lossy();
+        tool("mount", &[&["-t", kind], options, &["none", &place]].concat())?;
         Ok(Ramfs { directory })
     }
 }

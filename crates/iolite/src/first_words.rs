@@ -1,0 +1,46 @@
+//! What to type instead, for those who begin: a directory, a device or a kind of workload in the place of a job file.
+
+use std::ffi::OsString;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+/// The values of `rw` that people type.
+const WORKLOADS: [&str; 8] = ["read", "write", "randread", "randwrite", "randrw", "readwrite", "rw", "trim"];
+
+/// What to type instead of these words; `None` = the first one may be a job file.
+pub fn instead(words: &[OsString]) -> Option<String> {
+    let first = words.first()?;
+    let word = first.to_string_lossy();
+    if word.starts_with('-') {
+        return None;
+    }
+    match std::fs::metadata(Path::new(first)) {
+        Ok(found) if found.is_dir() => {
+            Some(format!("{word}: this is a directory, not a job file; iolite test {word} measures it"))
+        }
+        Ok(found) if found.file_type().is_block_device() => Some(format!(
+            "{word}: this is a device, not a job file; iolite test {word} measures it, and only reads"
+        )),
+        Err(_) if WORKLOADS.contains(&&*word) => Some(format!(
+            "{word}: this is a kind of workload, not a job file; iolite --name=a --rw={word} --bs=4k --size=1g --filename=FILE \
+             runs it, and iolite test DIRECTORY measures storage"
+        )),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_and_workloads_are_no_job_files() {
+        let told = |word: &str| instead(&[word.into()]).unwrap_or_default();
+        assert!(told("/tmp").ends_with("iolite test /tmp measures it"));
+        assert!(told("randread").contains("--rw=randread"));
+        for other in ["job.fio", "--name=a", "/dev/null", "-"] {
+            assert_eq!(told(other), "");
+        }
+        assert_eq!(instead(&[]), None);
+    }
+}

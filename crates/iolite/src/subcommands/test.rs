@@ -1,0 +1,188 @@
+//! `iolite test`: measures a directory, file or device with a fixed plan of cases, and says what the figures mean.
+//!
+//! # Where things are
+//!
+//! | what | file |
+//! |---|---|
+//! | what a target is, what may be done to it, facts about it | `test/target.rs` |
+//! | the test's own directory in a target, and what killed tests have left | `test/own_directory.rs` |
+//! | the cases, and how long they take | `test/cases.rs` |
+//! | the course: filling, probes, cases, rounds | `test/course.rs`; one run: `test/performer.rs` |
+//! | progress | `test/progress.rs` |
+//! | figures of a case for people; the screen | `test/rows.rs`; `test/screen.rs`, `test/sparkline.rs` |
+//! | `--expect` | `test/expect.rs` |
+//! | `--output`, `--save` | `test/output.rs` |
+//!
+//! The sentences are made by the crate `findings`.
+
+mod cases;
+mod course;
+mod expect;
+mod output;
+mod own_directory;
+mod performer;
+mod progress;
+mod rows;
+mod screen;
+mod sparkline;
+mod target;
+
+use crate::exit_status::INTERRUPTED;
+use crate::saving::Saving;
+use cases::Pace;
+use course::Course;
+use expect::Limit;
+use iolite_options::commands::Asked;
+use iolite_options::{Name, RunOptions};
+use own_directory::OwnDirectory;
+use std::path::Path;
+use target::{Kind, Target};
+
+/// The name under which cases run.
+const NAME: Name = Name::Iolite;
+
+/// The label of stored results.
+const LABEL: &str = "test";
+
+/// The answer as text, and the exit status.
+pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
+    let pace = match (asked.has("quick"), asked.has("thorough")) {
+        (true, true) => return Err("--quick and --thorough: only one of them".to_owned()),
+        (true, false) => &cases::QUICK,
+        (false, true) => &cases::THOROUGH,
+        (false, false) => &cases::USUAL,
+    };
+    let limits = expect::all(asked.values("expect"))?;
+    let output = asked.value("output").map(output::Format::of).transpose()?;
+    if asked.operands.is_empty() {
+        return Err(
+            "needs a target: a directory, a file or a block device, such as iolite test /mnt/data, or \
+                    iolite test . for the current directory"
+                .to_owned(),
+        );
+    }
+    if asked.has("clean") {
+        return clean(asked).map(|text| (text, 0));
+    }
+    let targets = target::all(asked)?;
+    expect::check(&limits, &targets, pace)?;
+    if asked.has("show-job") {
+        return show_jobs(&targets, pace).map(|text| (text, 0));
+    }
+    let saving = saving(asked, &targets)?;
+    let output = output.map(|format| format.open(&targets)).transpose()?;
+    let course = Course::new(program, targets, pace)?;
+    let Some(mut outcome) = course.perform()? else { return Ok((String::new(), INTERRUPTED)) };
+    outcome.judge(&limits);
+    let text = screen::text(&outcome, screen::is_ascii());
+    let mut is_kept = true;
+    if let Some(output) = output {
+        is_kept &= output.write(program, &outcome);
+    }
+    if let Some(saving) = saving {
+        is_kept &= saving.keep_text(&output::json(&outcome));
+    }
+    let is_good = is_kept && outcome.failures.is_empty() && outcome.broken.is_empty();
+    Ok((text, u8::from(!is_good)))
+}
+
+/// Where the result is kept, if that was asked for.
+fn saving(asked: &Asked, targets: &[Target]) -> Result<Option<Saving>, String> {
+    if !asked.has("save") {
+        if let Some(option) = ["label", "store"].into_iter().find(|option| asked.has(option)) {
+            return Err(format!("--{option} belongs to --save, which was not given"));
+        }
+        return Ok(None);
+    }
+    let run = RunOptions {
+        save: Some(asked.value("label").unwrap_or(LABEL).to_owned()),
+        store: asked.value("store").map(Into::into),
+        ..RunOptions::default()
+    };
+    let check = |store: &Path| match targets.iter().find(|target| target.is(store)) {
+        Some(_) => Err(format!("{}: that is a target; name another store with --store", store.display())),
+        None => Ok(()),
+    };
+    Saving::prepare(NAME, &run, &check)
+}
+
+/// Removes what killed tests have left in directories.
+fn clean(asked: &Asked) -> Result<String, String> {
+    let mut text = String::new();
+    for word in &asked.operands {
+        let path = Path::new(word);
+        if !path.is_dir() {
+            return Err(format!(
+                "--clean: {}: this is no directory, and tests leave files only in directories",
+                path.display()
+            ));
+        }
+        let found = OwnDirectory::left(path)?;
+        if found.is_empty() {
+            text += &format!("{}: no test has left anything here\n", path.display());
+        }
+        for left in found {
+            left.remove()?;
+            text += &format!("{}: removed; a test that was killed had left it\n", left.path.display());
+        }
+    }
+    Ok(text)
+}
+
+/// The cases of all targets as a job file.
+fn show_jobs(targets: &[Target], pace: &Pace) -> Result<String, String> {
+    let mut text = String::new();
+    for target in targets {
+        let place = target.place_before(pace)?;
+        line!(text, "# The cases of `iolite test` for {}. Run them with: iolite FILE", target.name);
+        if target.kind == Kind::Directory {
+            line!(
+                text,
+                "# The first one writes the file that the others use, and nothing removes it: rm -r {}",
+                place.directory().display()
+            );
+        }
+        line!(
+            text,
+            "# The test finds bs and iodepth of read and write by probes of {} s each; these are the values it begins with.\n",
+            pace.probe
+        );
+        for (position, case) in cases::all(&place, pace).iter().enumerate() {
+            text += &case.section(position > 0);
+            text.push('\n');
+        }
+    }
+    Ok(text)
+}
+
+use std::fmt::Write;
+
+/// What was measured, and what it means.
+pub struct Outcome {
+    /// The results of each target.
+    pub results: Vec<course::Measured>,
+    /// The comparison of several targets with the first one.
+    pub comparison: Option<iolite_compare::Comparison>,
+    /// Cases that failed, and why.
+    pub failures: Vec<String>,
+    /// The limits that hold.
+    pub kept: Vec<String>,
+    /// The limits that do not hold, with the figures.
+    pub broken: Vec<String>,
+    /// Seconds that it took.
+    pub seconds: f64,
+}
+
+impl Outcome {
+    /// Judges the limits.
+    fn judge(&mut self, limits: &[Limit]) {
+        for limit in limits {
+            for words in limit.judge(&self.results) {
+                match words {
+                    Ok(words) => self.kept.push(words),
+                    Err(words) => self.broken.push(words),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The directory of a test in its target: everything that the test writes is in there, so nothing else can be lost, and
+//! what a killed test has left can be told from everything else.
+//!
+//! A test holds a lock on a file in its directory. If nobody holds it, the test has been killed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// How the names of these directories begin.
+const PREFIX: &str = "iolite-test.";
+/// The file in it that shows whose it is, and whether a test is at work.
+const LOCK: &str = "iolite-test.lock";
+/// What is in that file.
+const WORDS: &str = "This directory belongs to a running `iolite test`. If none is running, `iolite test --clean` removes it.\n";
+/// The file that is read and written.
+const DATA: &str = "data";
+/// How the names of small files begin.
+const SMALL: &str = "small.";
+
+/// The directory of a test. It is removed when this value is dropped.
+#[derive(Debug)]
+pub struct OwnDirectory {
+    pub path: PathBuf,
+    /// The lock, held while it is open.
+    _lock: File,
+}
+
+/// A directory that a killed test has left.
+pub struct Left {
+    pub path: PathBuf,
+    /// Its lock, so that nobody else removes it at the same time.
+    _lock: Option<File>,
+}
+
+impl OwnDirectory {
+    /// Makes the directory of a test.
+    pub fn make(target: &Path) -> Result<OwnDirectory, String> {
+        let told = |path: &Path, error: &io::Error| {
+            format!("{}: {}", path.display(), iolite_types::describe_error(error))
+        };
+        let mut number = std::process::id();
+        let path = loop {
+            let path = target.join(format!("{PREFIX}{number}"));
+            match fs::DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => break path,
+                // A killed test, perhaps of another machine, had the same number.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => number = number.wrapping_add(1),
+                Err(error) => return Err(told(&path, &error)),
+            }
+        };
+        let lock = path.join(LOCK);
+        let made = OpenOptions::new().write(true).create_new(true).open(&lock).and_then(|mut file| {
+            // Without locks, only --clean removes what a killed test leaves.
+            let _ = iolite_os::files::try_lock(&file);
+            file.write_all(WORDS.as_bytes())?;
+            Ok(file)
+        });
+        match made {
+            Ok(file) => Ok(OwnDirectory { path, _lock: file }),
+            Err(error) => {
+                let _ = fs::remove_file(&lock);
+                let _ = fs::remove_dir(&path);
+                Err(told(&lock, &error))
+            }
+        }
+    }
+
+    /// The file that is read and written.
+    pub fn data(&self) -> PathBuf {
+        self.path.join(DATA)
+    }
+
+    /// What killed tests have left in a directory.
+    pub fn left(target: &Path) -> Result<Vec<Left>, String> {
+        let told =
+            |error: io::Error| format!("{}: {}", target.display(), iolite_types::describe_error(&error));
+        let mut found: Vec<PathBuf> = fs::read_dir(target)
+            .map_err(told)?
+            .flatten()
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX))
+            .map(|entry| entry.path())
+            .collect();
+        found.sort();
+        Ok(found.into_iter().filter_map(Left::at).collect())
+    }
+}
+
+impl Drop for OwnDirectory {
+    fn drop(&mut self) {
+        // What cannot be removed now is found by the next test.
+        let _ = remove(&self.path);
+    }
+}
+
+impl Left {
+    /// A directory that a killed test of this user has left; `None` = it is something else, or a test is at work there.
+    fn at(path: PathBuf) -> Option<Left> {
+        let own = fs::symlink_metadata(&path).ok().filter(|found| found.is_dir())?.uid();
+        let lock = path.join(LOCK);
+        let found = fs::symlink_metadata(&lock).ok().filter(fs::Metadata::is_file)?;
+        let user = fs::metadata("/proc/self").ok()?.uid();
+        if own != user || found.uid() != user || found.len() > WORDS.len() as u64 {
+            return None;
+        }
+        let file = OpenOptions::new().read(true).write(true).open(&lock).ok()?;
+        match iolite_os::files::try_lock(&file) {
+            Ok(()) => Some(Left { path, _lock: Some(file) }),
+            Err(_) => None,
+        }
+    }
+
+    /// Removes it.
+    pub fn remove(&self) -> Result<(), String> {
+        remove(&self.path).map_err(|error| {
+            format!("{}: it cannot be removed: {}", self.path.display(), iolite_types::describe_error(&error))
+        })
+    }
+}
+
+/// Removes the files that a test makes, the lock last, and the directory. Other files, and with them the directory, stay.
+fn remove(path: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(path)?.flatten() {
+        let name = entry.file_name();
+        if name == DATA || name.to_string_lossy().starts_with(SMALL) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    if fs::read_dir(path)?.flatten().all(|entry| entry.file_name() == LOCK) {
+        fs::remove_file(path.join(LOCK))?;
+    }
+    fs::remove_dir(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_killed_tests_left_is_removed() {
+        let target = tempfile::tempdir().unwrap();
+        let working = OwnDirectory::make(target.path()).unwrap();
+        fs::write(working.data(), "x").unwrap();
+        assert!(OwnDirectory::left(target.path()).unwrap().is_empty(), "a test is at work");
+        // A killed one.
+        let killed = target.path().join("iolite-test.1");
+        fs::create_dir(&killed).unwrap();
+        fs::write(killed.join(DATA), "x").unwrap();
+        fs::write(killed.join("small.1"), "").unwrap();
+        assert!(OwnDirectory::left(target.path()).unwrap().is_empty(), "without the lock it is somebody's");
+        fs::write(killed.join(LOCK), WORDS).unwrap();
+        let left = OwnDirectory::left(target.path()).unwrap();
+        assert_eq!(left.len(), 1);
+        // Files of others stay.
+        fs::write(killed.join("thesis"), "x").unwrap();
+        assert!(left[0].remove().is_err());
+        assert!(killed.join("thesis").exists() && !killed.join(DATA).exists());
+        fs::remove_file(killed.join("thesis")).unwrap();
+        left[0].remove().unwrap();
+        assert!(!killed.exists());
+        let path = working.path.clone();
+        drop(working);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn links_are_not_followed() {
+        let target = tempfile::tempdir().unwrap();
+        let other = tempfile::tempdir().unwrap();
+        fs::write(other.path().join(LOCK), WORDS).unwrap();
+        fs::write(other.path().join(DATA), "x").unwrap();
+        std::os::unix::fs::symlink(other.path(), target.path().join("iolite-test.2")).unwrap();
+        assert!(OwnDirectory::left(target.path()).unwrap().is_empty());
+    }
+}

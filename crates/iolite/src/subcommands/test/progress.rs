@@ -1,0 +1,113 @@
+//! Progress on standard error: a line that is replaced on a terminal, a line per case elsewhere.
+
+use crate::messages::complain;
+use iolite_page::text::{bandwidth, count};
+use iolite_stats::Snapshot;
+use iolite_types::Direction;
+use std::io::{IsTerminal, Write};
+use std::time::Instant;
+
+/// The most characters of a line: terminals have 80 columns.
+const WIDTH: usize = 79;
+
+/// Shows the progress of a test.
+pub struct Progress {
+    program: String,
+    is_terminal: bool,
+    /// The case that runs now, its seconds, and when it began.
+    now: (String, f64, Instant),
+    /// How many cases there are, and how many have begun.
+    all: usize,
+    begun: usize,
+    /// The counters of the snapshot before, and its time.
+    before: (u64, u64, u64),
+    drawn: usize,
+}
+
+impl Progress {
+    pub fn new(program: &str) -> Progress {
+        Progress {
+            program: program.to_owned(),
+            is_terminal: std::io::stderr().is_terminal(),
+            now: (String::new(), 0.0, Instant::now()),
+            all: 0,
+            begun: 0,
+            before: (0, 0, 0),
+            drawn: 0,
+        }
+    }
+
+    /// There are this many cases.
+    pub fn expect(&mut self, cases: usize) {
+        self.all = cases;
+    }
+
+    /// A case begins.
+    pub fn begin(&mut self, words: &str, seconds: f64) {
+        self.begun += 1;
+        self.before = (0, 0, 0);
+        self.now = (words.to_owned(), seconds, Instant::now());
+        self.draw(&format!("{}, {} s", self.head(), seconds));
+    }
+
+    fn head(&self) -> String {
+        format!("[{}/{}] {}", self.begun, self.all.max(self.begun), self.now.0)
+    }
+
+    /// A case has come so far.
+    pub fn tick(&mut self, snapshot: &Snapshot) {
+        let sum = snapshot.summed();
+        let (mut ios, mut bytes) = (0, 0);
+        for direction in Direction::ALL {
+            ios += sum.counters[direction].ios;
+            bytes += sum.counters[direction].bytes;
+        }
+        let seconds = snapshot.elapsed_ns.saturating_sub(self.before.2) as f64 / 1e9;
+        if seconds <= 0.0 {
+            return;
+        }
+        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+        let (iops, moved) = (rate(ios, self.before.0), rate(bytes, self.before.1));
+        self.before = (ios, bytes, snapshot.elapsed_ns);
+        let elapsed = self.now.2.elapsed().as_secs_f64();
+        let figures = match ios {
+            0 => "it is set up".to_owned(),
+            _ => format!("{} IOPS, {}", count(iops), bandwidth(moved)),
+        };
+        let line = format!("{}, {elapsed:.0} of {} s: {figures}", self.head(), self.now.1);
+        self.draw(&line);
+    }
+
+    /// A case has ended with these figures.
+    pub fn end(&mut self, words: &str) {
+        if !self.is_terminal {
+            self.tell(&format!("{}: {words}", self.head()));
+        }
+    }
+
+    /// A line that stays.
+    pub fn tell(&mut self, words: &str) {
+        self.clear();
+        complain(&self.program, &format_args!("test: {words}"));
+    }
+
+    /// Removes the line from the terminal.
+    pub fn clear(&mut self) {
+        if self.drawn > 0 {
+            self.draw("");
+            self.drawn = 0;
+        }
+    }
+
+    fn draw(&mut self, line: &str) {
+        if !self.is_terminal {
+            return;
+        }
+        let line: String = line.chars().filter(|letter| !letter.is_control()).take(WIDTH).collect();
+        let length = line.chars().count();
+        let blanks = self.drawn.saturating_sub(length);
+        // Failures of progress are none of the test.
+        let _ = write!(std::io::stderr(), "\r{line}{:blanks$}\r", "");
+        self.drawn = length;
+    }
+}
