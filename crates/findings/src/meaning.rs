@@ -1,6 +1,6 @@
 //! What the figures mean if nothing is suspicious, in a sentence each.
 
-use crate::numbers::{bandwidth, count, latency, percent};
+use crate::numbers::{bandwidth, count, latency};
 use crate::{Case, Role, Subject};
 use iolite_sweep::saturation;
 
@@ -20,50 +20,45 @@ fn bandwidths(subject: &Subject) -> Option<String> {
     }
 }
 
+/// The share of the highest IOPS from which more is within what runs differ.
+const ENOUGH: f64 = 0.9;
+
 fn knee(subject: &Subject) -> Option<String> {
     let curve = subject.curve();
     let points: Vec<(f64, &iolite_sweep::Figures)> =
         curve.iter().map(|case| (f64::from(case.depth), &case.measured.figures)).collect();
     let (first, last) = (curve.first()?, curve.last()?);
-    let iops = |case: &Case| count(case.measured.figures.iops);
+    let rate = |case: &Case| case.measured.figures.iops;
     let waits = |case: &Case| latency(case.measured.figures.latency_ns.unwrap_or(0.0));
+    let best = curve.iter().max_by(|one, other| rate(one).total_cmp(&rate(other)))?;
+    let mut words = format!(
+        "Random reads: {} IOPS one at a time, {} each; at most {} at depth {}, {} each.",
+        count(rate(first)),
+        waits(first),
+        count(rate(best)),
+        best.depth,
+        waits(best)
+    );
     match saturation(&points).knee {
-        Ok(knee) if !knee.is_last => {
+        Ok(knee) if knee.is_last => words += " IOPS still grow at the last depth tried.",
+        Ok(knee) if knee.point == 0 => words += " More depth costs more in waiting than it brings in IOPS.",
+        Ok(knee) => {
             let at = curve.get(knee.point)?;
-            let gain = last.measured.figures.iops / at.measured.figures.iops - 1.0;
-            Some(format!(
-                "Random reads: {} IOPS one at a time, {} at depth {}. Beyond that, waiting grows faster than IOPS: depth {} \
-                 brings {} more and takes {} each instead of {}.",
-                iops(first),
-                iops(at),
+            words += &format!(
+                " The knee is at depth {} ({} IOPS, {} each): beyond it, waiting grows faster than IOPS.",
                 at.depth,
-                last.depth,
-                percent(100.0 * gain.max(0.0)),
-                waits(last),
+                count(rate(at)),
                 waits(at)
-            ))
+            );
         }
-        Ok(_) => Some(format!(
-            "Random reads grow with the depth up to the last one tried: {} IOPS at depth {}, {} at {}; there may be more \
-             beyond.",
-            iops(first),
-            first.depth,
-            iops(last),
-            last.depth
-        )),
-        Err(_) if curve.len() > 1 => {
-            let best = curve
-                .iter()
-                .max_by(|one, other| one.measured.figures.iops.total_cmp(&other.measured.figures.iops))?;
-            Some(format!(
-                "Random reads: {} IOPS one at a time, {} at most, at depth {}. The curve follows no law, so no knee is named.",
-                iops(first),
-                iops(best),
-                best.depth
-            ))
-        }
-        Err(_) => None,
+        // Without a law, a knee may be due to chance.
+        Err(_) => {}
     }
+    let enough = curve.iter().find(|case| rate(case) >= ENOUGH * rate(best))?;
+    if enough.depth < last.depth {
+        words += &format!(" Beyond depth {}, latency grows and IOPS hardly do.", enough.depth);
+    }
+    Some(words)
 }
 
 fn durable(subject: &Subject) -> Option<String> {
@@ -93,15 +88,15 @@ mod tests {
 
     #[test]
     fn the_knee_in_words() {
-        let words = meaning(&flash(curve(16.0, 100.0)));
+        let of = |places| meaning(&flash(curve(places, 100.0))).remove(0);
         assert_eq!(
-            words,
-            [
-                "Random reads: 10k IOPS one at a time, 82.6k at depth 16. Beyond that, waiting grows faster than IOPS: depth 64 \
-              brings 57% more and takes 494 µs each instead of 194 µs."
-            ]
+            of(16.0),
+            "Random reads: 10k IOPS one at a time, 100 µs each; at most 130k at depth 64, 494 µs each. The knee is at depth 16 \
+             (82.6k IOPS, 194 µs each): beyond it, waiting grows faster than IOPS."
         );
-        assert!(meaning(&flash(curve(1e9, 100.0)))[0].contains("there may be more beyond"));
+        assert!(of(2.0).ends_with("Beyond depth 8, latency grows and IOPS hardly do."), "{}", of(2.0));
+        assert!(of(1e9).ends_with("IOPS still grow at the last depth tried."));
+        assert!(of(1.0).contains("More depth costs more in waiting"), "{}", of(1.0));
         assert_eq!(meaning(&flash(Vec::new())), [""; 0]);
     }
 
