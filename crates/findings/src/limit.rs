@@ -8,16 +8,20 @@ const NEAR: f64 = 0.02;
 /// The digits of limits that are sold: AWS (125, 250, 500, 1000 MB/s; 3000, 16000 IOPS), Azure (120, 240, 500, 1100, 2300,
 /// 5000, 7500 IOPS; 25, 60, 100, 125, 150, 200, 250 MB/s), Google Cloud (15000, 25000, 100000 IOPS; 240, 400, 1200 MB/s).
 const DIGITS: [f64; 16] = [1.0, 1.1, 1.2, 1.25, 1.5, 1.6, 2.0, 2.3, 2.4, 2.5, 3.0, 4.0, 5.0, 6.0, 7.5, 8.0];
-/// A limiter is even: the coefficient of variation up to which a rate may be one. Media vary by more.
+/// A limiter is even: the coefficient of variation of the parts of a case up to which its rate may be one. Media vary by
+/// more.
 const EVEN: f64 = 0.02;
-/// Twice the depth gains at most this at a limit.
-const FLAT: f64 = 0.02;
+/// The parts of a case that are compared. (Limiters let bursts through that are shorter: Linux counts in slices of a tenth
+/// of a second.)
+const PARTS: usize = 5;
+/// A depth that is at least this many times another one gives more, unless there is a limit.
+const DEEPER: u32 = 2;
 /// The least rate that anybody limits to: a disk's own 100 IOPS are a round number as well.
 const LEAST_IOPS: f64 = 400.0;
 const LEAST_BANDWIDTH: f64 = 10e6;
 
 pub(crate) fn findings(subject: &Subject) -> Vec<Finding> {
-    let mut found: Vec<Finding> = of_curve(subject).into_iter().collect();
+    let mut found: Vec<Finding> = of_iops(subject).into_iter().collect();
     for case in subject.of(Role::Read).chain(subject.of(Role::Write)) {
         found.extend(of_bandwidth(case));
     }
@@ -35,33 +39,52 @@ fn round(rate: f64) -> Option<f64> {
         .min_by(|one, other| (rate / one - 1.0).abs().total_cmp(&(rate / other - 1.0).abs()))
 }
 
-/// A rate that does not vary.
+/// Whether a rate does not vary from part to part of the case.
 fn is_even(flow: &Flow) -> bool {
-    flow.steadiness().is_some_and(|steadiness| {
-        steadiness.variation <= EVEN && steadiness.stalls.is_none() && steadiness.levels.is_none()
-    })
+    let [piece] = &flow.pieces[..] else { return false };
+    // The case did not run in all of its first and last window.
+    let Some(inner) = piece.get(1..piece.len().saturating_sub(1)).filter(|inner| inner.len() >= PARTS) else {
+        return false;
+    };
+    let cut = |part: usize| part * inner.len() / PARTS;
+    let rates = (0..PARTS).map(|part| {
+        let part = &inner[cut(part)..cut(part + 1)];
+        part.iter().map(|point| point.ios).sum::<f64>() / part.iter().map(|point| point.seconds).sum::<f64>()
+    });
+    let rates: Vec<f64> = rates.collect();
+    let mean = rates.iter().sum::<f64>() / PARTS as f64;
+    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+    mean > 0.0 && (squares / (PARTS - 1) as f64).sqrt() <= EVEN * mean
 }
 
-/// The deepest two steps of the curve have the same, round rate.
-fn of_curve(subject: &Subject) -> Option<Finding> {
-    let curve = subject.curve();
-    let [.., before, last] = &curve[..] else { return None };
-    let (low, high) = (before.only_reads()?, last.only_reads()?);
-    let gain = high.iops / low.iops - 1.0;
-    let limit = round(high.iops).filter(|limit| *limit >= LEAST_IOPS)?;
-    (gain.abs() <= FLAT && round(low.iops) == Some(limit) && is_even(high) && is_even(low)).then(|| Finding {
+/// Random reads have the same, round rate at very different depths.
+fn of_iops(subject: &Subject) -> Option<Finding> {
+    let cases = [Role::RandomRead, Role::Step, Role::Mix].into_iter().flat_map(|role| subject.of(role));
+    let mut at_limits: Vec<(&Case, &Flow, f64)> = cases
+        .filter_map(|case| {
+            let flow = case.measured.flow("read").filter(|flow| is_even(flow))?;
+            let limit = round(flow.iops).filter(|limit| *limit >= LEAST_IOPS)?;
+            Some((case, flow, limit))
+        })
+        .collect();
+    at_limits.sort_by_key(|(case, ..)| case.depth);
+    let (deep, high, limit) = *at_limits.last()?;
+    let (shallow, low, _) =
+        at_limits.iter().find(|(case, _, other)| *other == limit && case.depth * DEEPER <= deep.depth)?;
+    Some(Finding {
         kind: Kind::Limit,
         words: format!(
-            "Something limits this storage to {} IOPS (a quota of a cloud, a container or a hypervisor): more depth only \
-             waits.",
+            "Reads look limited to {} IOPS (a quota of a cloud, a container or a hypervisor): more depth only waits.",
             count(limit)
         ),
         evidence: format!(
-            "random reads have {} IOPS at depth {} and {} at depth {} ({} from the round number), evenly",
+            "random reads have {} IOPS at depth {} ({}) and {} at depth {} ({}), evenly; that is {} from the round number",
             count(low.iops),
-            before.depth,
+            shallow.depth,
+            shallow.name,
             count(high.iops),
-            last.depth,
+            deep.depth,
+            deep.name,
             signed(high.iops / limit - 1.0)
         ),
     })
@@ -85,7 +108,7 @@ fn of_bandwidth(case: &Case) -> Option<Finding> {
             count(limit)
         ),
         evidence: format!(
-            "{} has {rate:.1} {unit} ({} from the round number), evenly, whatever the block size and the depth",
+            "{} has {rate:.1} {unit} ({} from the round number), evenly",
             case.name,
             signed(rate / limit - 1.0)
         ),
@@ -121,10 +144,28 @@ mod tests {
         let mut subject = capped(16_000.0);
         for case in &mut subject.cases {
             let iops = case.measured.flows[0].iops;
-            let rates: Vec<f64> = (0..100).map(|n| iops * if n % 3 == 0 { 0.9 } else { 1.05 }).collect();
+            let rates: Vec<f64> =
+                (0..100).map(|n| iops * if n / 20 % 2 == 0 { 0.97 } else { 1.03 }).collect();
             case.measured.flows[0].pieces = vec![points(&rates)];
         }
         assert_eq!(findings(&subject), []);
+    }
+
+    /// As Linux's limiter made them: steps of a second have a burst at their beginning, longer cases have not.
+    #[test]
+    fn a_limit_of_cases_at_different_depths() {
+        let of = |mix_iops: f64| {
+            let alone = case("randread", Role::RandomRead, 2980.0, 4096.0, 74.0);
+            let mut mix = case("mix", Role::Mix, mix_iops, 4096.0, 758.0);
+            mix.depth = 16;
+            findings(&flash(vec![alone, mix]))
+        };
+        assert!(
+            of(3010.0)[0]
+                .evidence
+                .starts_with("random reads have 2.98k IOPS at depth 1 (randread) and 3.01k")
+        );
+        assert_eq!(of(3100.0), []);
     }
 
     #[test]
