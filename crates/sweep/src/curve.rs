@@ -21,7 +21,7 @@ pub struct Knee {
     pub is_last: bool,
     /// Another point that is nearly as good; `None` = the knee is clear.
     pub tie: Option<Tie>,
-    /// The point with the most IOPS, if it is beyond the knee and has at least [`MUCH`] more: rates still rise, at a price
+    /// The point with the most IOPS, if it is beyond the knee and has at least a tenth more: rates still rise, at a price
     /// in latency.
     pub rise: Option<Rise>,
 }
