@@ -10,7 +10,15 @@ use iolite_options::engines::{Completion as CompletedBy, Data, ExternalOptions};
 use iolite_testing::{engine_of, example_engine, or_skip};
 use iolite_types::Operation;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+/// Lets one test run at a time. A probe forks, and its child would wait for ever for the lock of the dynamic loader, if
+/// another thread was loading a library in that moment. (The program has one thread when it probes.)
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn external(library: &Path, arguments: &Path, depth: usize) -> EngineConfig {
     let own = ExternalOptions {
@@ -49,6 +57,7 @@ impl Visitor for Blocks<'_> {
 
 #[test]
 fn a_plain_engine_works_on_files_that_are_opened_for_it() {
+    let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
     let library = or_skip!(example_engine("plain", directory.path()));
     let facets = describe_external(&library).unwrap();
@@ -64,6 +73,7 @@ fn a_plain_engine_works_on_files_that_are_opened_for_it() {
 
 #[test]
 fn a_storage_of_its_own_outlives_the_connection() {
+    let _alone = alone();
     struct Storage;
     impl Visitor for Storage {
         type Out = ();
@@ -108,6 +118,7 @@ fn a_storage_of_its_own_outlives_the_connection() {
 
 #[test]
 fn threads_of_an_engine_are_known() {
+    let _alone = alone();
     struct Threads;
     impl Visitor for Threads {
         type Out = usize;
@@ -123,6 +134,7 @@ fn threads_of_an_engine_are_known() {
 
 #[test]
 fn an_engine_says_in_its_own_words_why_it_cannot_be_made() {
+    let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
     let library = or_skip!(example_engine("drawers", directory.path()));
     let error = probe("external", &external(&library, Path::new(""), 1)).unwrap_err();
@@ -151,6 +163,7 @@ fn refused(text: &str, name: &str, directory: &Path) -> Result<String, String> {
 
 #[test]
 fn libraries_that_are_not_engines_are_refused_with_a_reason() {
+    let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
     let refused = |text: &str, name: &str| refused(text, name, directory.path());
     let error = or_skip!(refused("int nothing;", "nothing"));
@@ -190,6 +203,7 @@ fn libraries_that_are_not_engines_are_refused_with_a_reason() {
 
 #[test]
 fn a_relative_path_begins_in_the_current_directory_and_is_not_searched_for() {
+    let _alone = alone();
     // The C library is in a library directory, not in the current one.
     let error = describe_external(Path::new("libc.so.6")).unwrap_err().to_string();
     assert!(error.ends_with("No such file or directory"), "{error}");
@@ -220,6 +234,7 @@ impl Visitor for OneRead {
 
 #[test]
 fn broken_promises_are_errors() {
+    let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
     let run = |name: &str, completion: &str, functions: &str| {
         let text = format!(
@@ -271,6 +286,7 @@ fn broken_promises_are_errors() {
 
 #[test]
 fn other_engines_have_no_storage_of_their_own() {
+    let _alone = alone();
     struct Asked;
     impl Visitor for Asked {
         type Out = bool;

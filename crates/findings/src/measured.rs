@@ -141,14 +141,10 @@ impl Flow {
 
 impl Percentiles {
     fn of(latency: &Value) -> Percentiles {
-        let at = |asked| percentile(latency, asked).unwrap_or(0.0);
-        Percentiles {
-            mean: number(latency, "mean"),
-            p50: at(50.0),
-            p99: at(99.0),
-            p999: at(99.9),
-            max: number(latency, "max"),
-        }
+        let max = number(latency, "max");
+        // A percentile is the upper edge of a bin of the histogram, which may be above the largest value.
+        let at = |asked| percentile(latency, asked).unwrap_or(0.0).min(max);
+        Percentiles { mean: number(latency, "mean"), p50: at(50.0), p99: at(99.0), p999: at(99.9), max }
     }
 }
 

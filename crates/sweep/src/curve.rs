@@ -154,7 +154,7 @@ mod tests {
         }
         let found = look(&points).knee.unwrap();
         let rise = found.rise.unwrap();
-        assert_eq!((found.point, found.tie, rise.point), (2, None, 5));
+        assert_eq!((found.point, rise.point), (2, 5));
         assert!((rise.iops - 2.0).abs() < 1e-9, "{rise:?}");
     }
 

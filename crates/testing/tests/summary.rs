@@ -50,3 +50,16 @@ fn a_run_without_skips_has_only_a_summary_line() {
         "test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.0s\n";
     assert_eq!(summary("passed", 0, output, ""), "4 passed, 0 failed, 0 skipped\n");
 }
+
+#[test]
+fn the_slowest_tests_are_listed() {
+    let times = (1..=12).map(|n| format!("test t{n} ... ok <{n}.5s>\n")).collect::<String>();
+    let output =
+        format!("{times}test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n");
+    let found = summary("slow", 0, &output, "");
+    let expected = "The slowest tests, in seconds:\n12.5 t12\n11.5 t11\n";
+    assert!(
+        found.starts_with(expected) && found.contains("3.5 t3\n\n12 passed") && !found.contains("t2"),
+        "{found}"
+    );
+}
