@@ -107,6 +107,12 @@ fn nothing_is_written_without_confirmation() {
     assert!(!run.stdout.contains("write") && !run.stdout.contains("durable"), "{run}");
     assert!(fs::read(&file).unwrap() == content, "it was written to");
     assert!(fs::read_to_string(dir.path().join("r.html")).unwrap().contains("What this means"));
+    // A file that was cut off meanwhile is not made longer by reading it.
+    let jobs = ours().line(dir.path(), "test --quick --show-job file").ok().stdout;
+    fs::write(dir.path().join("jobs.fio"), jobs).unwrap();
+    fs::File::options().write(true).open(&file).unwrap().set_len(4096).unwrap();
+    ours().line(dir.path(), "jobs.fio").refused().says("allow_file_create=0");
+    assert_eq!(fs::metadata(&file).unwrap().len(), 4096);
 
     let device = or_skip!(Loop::new(dir.path(), 64 << 20));
     let path = &device.path;

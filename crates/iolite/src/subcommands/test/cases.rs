@@ -169,6 +169,10 @@ impl Case {
         // A colon would begin another name.
         case.set("filename", place.file.display().to_string().replace(':', "\\:"));
         case.set("size", place.bytes);
+        if !place.may_write {
+            // Even if the file was cut off meanwhile, reading must not make it longer.
+            case.set("allow_file_create", 0);
+        }
         case.set("direct", u8::from(place.is_direct));
         case.set("lat_percentiles", 1);
         case.set("group_reporting", 1);
