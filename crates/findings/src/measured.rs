@@ -1,6 +1,6 @@
 //! The figures of a case, from its report in JSON.
 
-use crate::series::{of_job, pieces, sample_seconds};
+use crate::series::{of_job, pieces, rates, sample_seconds};
 use crate::{Point, Steadiness};
 use iolite_stored::{DIRECTIONS, NoReport, bandwidth, has_moved, number, percentile};
 use iolite_sweep::Figures;
@@ -129,13 +129,9 @@ impl Flow {
         Steadiness::of_series(&self.pieces, self.sample_seconds)
     }
 
-    /// Its IOPS over time, without the first and the last window if there are others: it did not run in all of them.
+    /// Its IOPS over time.
     pub fn rates(&self) -> Vec<f64> {
-        let rates: Vec<f64> = self.pieces.iter().flatten().map(|point| point.ios / point.seconds).collect();
-        match &rates[..] {
-            [_, inner @ .., _] if inner.len() > 1 => inner.to_owned(),
-            _ => rates,
-        }
+        rates(&self.pieces)
     }
 }
 

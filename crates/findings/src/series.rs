@@ -38,3 +38,12 @@ pub fn pieces(over_time: &Value, series: &Value) -> Option<Vec<Vec<Point>>> {
     }
     Some(pieces)
 }
+
+/// IOPS over time, without the first and the last window if there are others: the job did not run in all of them.
+pub fn rates(pieces: &[Vec<Point>]) -> Vec<f64> {
+    let rates: Vec<f64> = pieces.iter().flatten().map(|point| point.ios / point.seconds).collect();
+    match &rates[..] {
+        [_, inner @ .., _] if inner.len() > 1 => inner.to_owned(),
+        _ => rates,
+    }
+}

@@ -6,8 +6,9 @@ use crate::console::{self, Console};
 use crate::exit_status::INTERRUPTED;
 use crate::messages::{complain, program, told};
 use crate::repeated::Repeated;
+use crate::report_formats::Formats;
 use crate::saving::Saving;
-use crate::session::{exporters, has_program_format};
+use crate::session::has_program_format;
 use crate::{connection_keys, exit_status, run_files};
 use iolite_options::{EtaWhen, Name, OutputFormat, RunElsewhere, RunOptions, SentJobs, WhenLost};
 use iolite_os::process;
@@ -108,7 +109,10 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     let asked = |format| run.output_format.contains(&format);
     // Under the name `fio`, JSON has only fio's keys.
     let is_in_json = (asked(OutputFormat::Json) || asked(OutputFormat::JsonPlus)) && !name.is_strict();
-    let wants_series = saving.is_some() || run.web.is_some() || asked(OutputFormat::Html) || is_in_json;
+    let wants_series = saving.is_some()
+        || run.web.is_some()
+        || is_in_json
+        || [OutputFormat::Html, OutputFormat::Summary, OutputFormat::Markdown].into_iter().any(asked);
     let settings = Settings {
         timeout: Duration::from_millis(timeout_ms),
         abort_when_lost: when_lost == WhenLost::Abort,
@@ -441,7 +445,7 @@ impl<'a> Session<'a> {
         let is_live = match run.eta {
             EtaWhen::Always => true,
             EtaWhen::Never => false,
-            EtaWhen::Auto => console.is_watched() && run.output_format.contains(&OutputFormat::Normal),
+            EtaWhen::Auto => console.is_watched() && run.is_for_people(),
         };
         Session {
             snapshots: vec![Snapshot::default(); hosts.len()],
@@ -456,7 +460,7 @@ impl<'a> Session<'a> {
             run,
             console,
             is_live,
-            live: LiveLine::default(),
+            live: LiveLine::of(run.output_format.contains(&OutputFormat::Summary)),
             began: Instant::now(),
             drawn: Instant::now(),
             failed: false,
@@ -615,14 +619,13 @@ impl<'a> Session<'a> {
         self.fresh.fill(false);
         self.clear_line();
         let text = self.text();
-        self.console.write(&text);
+        self.console.write_made(&text);
     }
 
     fn text(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
         // The user has read why nothing ran.
         let formats = self.run.output_format.iter().copied();
-        let formats = formats.filter(|format| !(self.refused && *format == OutputFormat::Normal));
+        let formats = formats.filter(|format| !(self.refused && format.is_for_people()));
         let run = RunOptions { output_format: formats.collect(), ..self.run.clone() };
         let without = self.run.no_series.then(|| {
             let mut cluster = self.cluster.clone();
@@ -630,11 +633,7 @@ impl<'a> Session<'a> {
             cluster
         });
         let cluster = without.as_ref().unwrap_or(&self.cluster);
-        for exporter in exporters(&run) {
-            // Writing to memory does not fail.
-            let _ = exporter.write_cluster(cluster, &program(self.name), &mut bytes);
-        }
-        bytes
+        Formats::of(&run).text_of_cluster(cluster, &program(self.name))
     }
 
     /// Writes the final report.
@@ -678,7 +677,7 @@ impl<'a> Session<'a> {
     fn note(&mut self, index: usize, text: &str) {
         let told = || EventKind::Note(text.trim_end().to_owned());
         self.on_page(|page| page.told(Some(index), told()));
-        if self.run.output_format.contains(&OutputFormat::Normal) {
+        if self.run.is_for_people() {
             self.clear_line();
             let text = self.with_host(index, text);
             self.console.write(text.as_bytes());
@@ -687,7 +686,7 @@ impl<'a> Session<'a> {
 
     /// A line for the reader of the report, about all machines.
     fn tell_line(&mut self, text: &str) {
-        if self.run.output_format.contains(&OutputFormat::Normal) {
+        if self.run.is_for_people() {
             self.clear_line();
             self.console.write(text.as_bytes());
         }
@@ -745,12 +744,14 @@ impl<'a> Session<'a> {
             workers: Vec::new(),
         };
         whole.workers = known().flat_map(|snapshot| snapshot.workers.iter().cloned()).collect();
-        let text = self.live.redraw(&whole);
+        let width = if self.name.is_strict() { None } else { self.console.columns() };
+        let text = self.live.redraw(&whole, None, width);
         self.console.show(&text);
     }
 
     fn clear_line(&mut self) {
-        let erased = self.live.erase();
+        let width = if self.name.is_strict() { None } else { self.console.columns() };
+        let erased = self.live.erase(width);
         if !erased.is_empty() {
             self.console.show(&erased);
         }

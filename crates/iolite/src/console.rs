@@ -5,6 +5,7 @@
 //! JSON has its own escapes.
 
 use crate::output_file::Destination;
+use crate::terminal;
 use iolite_options::RunOptions;
 use iolite_types::is_bidi_control;
 use std::borrow::Cow;
@@ -155,10 +156,14 @@ impl Console {
 
     /// Writes a part of the report. The first error is kept and reported at the end.
     pub fn write(&mut self, bytes: &[u8]) {
-        let bytes = harmless(bytes);
+        self.write_made(&harmless(bytes));
+    }
+
+    /// The same for bytes in which only the program's own control characters remain.
+    pub fn write_made(&mut self, bytes: &[u8]) {
         let result = match &mut self.file {
-            None => self.stream.write(&bytes),
-            Some(destination) => destination.write(&bytes, write_in_parts),
+            None => self.stream.write(bytes),
+            Some(destination) => destination.write(bytes, write_in_parts),
         };
         if let Err(error) = result {
             self.error.get_or_insert(error);
@@ -173,19 +178,19 @@ impl Console {
         Some(shared)
     }
 
-    /// Writes the last part of the report, which is then complete.
+    /// Writes the last part of the report, which is then complete. Only the program's own control characters remain in it.
     ///
     /// # Errors
     /// The first error of all parts. If the report cannot go to its file, this part goes to standard output: it is not
     /// lost.
     pub fn write_last(&mut self, bytes: &[u8]) -> Result<(), LastError> {
-        self.write(bytes);
+        self.write_made(bytes);
         let written = self.error.take().map_or(Ok(()), Err);
         let completed = written.and_then(|()| self.file.as_mut().map_or(Ok(()), Destination::complete));
         // A reader that has closed the pipe has finished.
         unless_closed(completed).map_err(|error| {
             let Some(file) = &self.file else { return LastError { error, what_then: "" } };
-            let _ = self.stream.write(&harmless(bytes));
+            let _ = self.stream.write(bytes);
             let what_then = match file.keeps_old() {
                 true => "; it is on standard output, and the old one is kept",
                 false => "; it is on standard output",
@@ -215,6 +220,11 @@ impl Console {
             Stream::Output => io::stdout().is_terminal(),
             Stream::Error => io::stderr().is_terminal(),
         }
+    }
+
+    /// The columns of the terminal, if the output is one on which a line can be drawn again.
+    pub fn columns(&self) -> Option<usize> {
+        if self.stream == Stream::Output { terminal::columns() } else { None }
     }
 
     /// Whether the report goes to a file.

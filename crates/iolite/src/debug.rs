@@ -8,7 +8,7 @@
 //! Under the name `fio` they go where fio's go: to the output in any format, which may be the file of `--output`.
 
 use crate::console::{Console, harmless};
-use iolite_options::{DebugWish, Name, OutputFormat, RunOptions};
+use iolite_options::{DebugWish, Name, RunOptions};
 use std::cell::Cell;
 use std::fmt::{self, Write as _};
 use std::fs::File;
@@ -60,7 +60,7 @@ pub fn set_up(name: Name, run: RunOptions) {
     if !run.debug.categories.is_empty() {
         *destination() = match name {
             Name::Fio if run.output.is_some() => Destination::Held(Vec::new()),
-            Name::Iolite if !run.output_format.contains(&OutputFormat::Normal) => Destination::Error,
+            Name::Iolite if !run.is_for_people() => Destination::Error,
             _ => Destination::Output,
         };
         // This fails only if a subscriber exists, and only this place sets one.

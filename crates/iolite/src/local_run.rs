@@ -6,7 +6,7 @@ use crate::saving::Saving;
 use crate::session::{self, Session};
 use crate::{console, debug, exit_status, external_engines, merged_traces, run_files, storage_names};
 use iolite_host::ThisMachine;
-use iolite_options::{JobOptions, Name, OutputFormat, RunOptions};
+use iolite_options::{JobOptions, Name, RunOptions};
 use iolite_plan::{Plan, Problem};
 use iolite_run::{HeldSignals, Outcome, Prepared, RunError};
 use iolite_types::is_standard_stream;
@@ -32,7 +32,7 @@ pub(crate) fn run_all(
     // There was no report for the warnings.
     if status != 0 {
         console::print_error(&warnings);
-    } else if run.output_format.contains(&OutputFormat::Normal) && console::print(&warnings).is_err() {
+    } else if run.is_for_people() && console::print(&warnings).is_err() {
         return 1;
     }
     status

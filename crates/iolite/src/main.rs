@@ -40,6 +40,7 @@ mod page_logs;
 mod page_run;
 mod repeat;
 mod repeated;
+mod report_formats;
 mod returned_files;
 mod run_facts;
 mod run_files;
@@ -50,6 +51,7 @@ mod served_files;
 mod session;
 mod storage_names;
 mod subcommands;
+mod terminal;
 
 use iolite_options::{Diagnostic, Invocation, NO_JOBS, Name, commands};
 use iolite_remote::ranks::Meeting;
@@ -119,8 +121,18 @@ fn perform(name: Name, args: &[OsString], ranks: Option<Meeting>) -> ExitCode {
             debug::release();
             agent::serve(name, &serving)
         }
-        Ok(Invocation::RunElsewhere(run)) => ExitCode::from(cluster::run(name, *run, ranks)),
-        Ok(Invocation::Run { batches, run, warnings }) => {
+        Ok(Invocation::RunElsewhere(mut run)) => match terminal::choose_format(name, &mut run.run) {
+            Ok(()) => ExitCode::from(cluster::run(name, *run, ranks)),
+            Err(why) => {
+                complain(name, &why);
+                ExitCode::FAILURE
+            }
+        },
+        Ok(Invocation::Run { batches, mut run, warnings }) => {
+            if let Err(why) = terminal::choose_format(name, &mut run) {
+                complain(name, &why);
+                return ExitCode::FAILURE;
+            }
             let is_said = |warning: &Diagnostic| name.is_strict() && warning.is_said_by_fio();
             let (said, others): (Vec<_>, Vec<_>) = warnings.into_iter().partition(is_said);
             console::print_error(&told(name, &said));

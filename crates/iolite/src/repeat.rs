@@ -95,7 +95,7 @@ fn perform(name: Name, repeated: &Repeated) -> Result<u8, Vec<String>> {
         }
     }
     let is_readable = !repeats.has_format(OutputFormat::Json) && !repeats.has_format(OutputFormat::JsonPlus);
-    let is_readable = is_readable || repeats.has_format(OutputFormat::Normal);
+    let is_readable = is_readable || repeats.repeated.run.is_for_people();
     console::print(if is_readable { &text } else { &json })
         .map_err(|error| one(format!("standard output cannot be written: {error}")))?;
     Ok(status)

@@ -6,14 +6,15 @@ use crate::live_page::{About, Live};
 use crate::messages::diagnostic;
 use crate::page_logs::Logs;
 use crate::repeated::Repeated;
+use crate::report_formats::Formats;
 use crate::run_facts;
 use iolite_host::Machine;
 use iolite_options::{EtaWhen, IdleProfile, Name, OutputFormat, RunOptions};
 use iolite_page::logs::Drawings;
 use iolite_plan::{JobPlan, Plan};
+use iolite_report::Program;
 use iolite_report::header::{self, JobHeader};
 use iolite_report::live::LiveLine;
-use iolite_report::{Exporter, Json, Normal, Program, Terse, TerseVersion};
 use iolite_run::{Settings, Trigger};
 use iolite_stats::{
     CheckedBlocks, Event, EventKind, Facts, JobError, MOST_WITH_LATENCIES, Recorder, Report, Snapshot,
@@ -27,7 +28,7 @@ pub struct Session<'a> {
     program: Program,
     run: &'a RunOptions,
     console: &'a mut Console,
-    exporters: Vec<Box<dyn Exporter>>,
+    formats: Formats,
     line: LiveLine,
     last_newline: Instant,
     /// The slices of `--profile=act`.
@@ -51,12 +52,12 @@ impl<'a> Session<'a> {
     /// A session that writes to this console.
     pub fn new(name: Name, program: Program, run: &'a RunOptions, console: &'a mut Console) -> Self {
         Session {
-            exporters: exporters(run),
+            formats: Formats::of(run),
             name,
             program,
             run,
             console,
-            line: LiveLine::default(),
+            line: LiveLine::of(run.output_format.contains(&OutputFormat::Summary)),
             live: Live::default(),
             repeated: Repeated::default(),
             logs: Logs::default(),
@@ -75,7 +76,9 @@ impl<'a> Session<'a> {
         let shown = match self.run.eta {
             EtaWhen::Always => true,
             EtaWhen::Never => false,
-            EtaWhen::Auto => self.console.is_watched() && (self.is_readable() || self.console.is_file()),
+            EtaWhen::Auto => {
+                self.console.is_watched() && (self.run.is_for_people() || self.console.is_file())
+            }
         };
         Settings {
             eta_interval: shown.then(|| Duration::from_millis(self.run.eta_interval)),
@@ -96,16 +99,12 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Whether a person reads the report. Output for programs contains only what they parse.
-    fn is_readable(&self) -> bool {
-        self.run.output_format.contains(&OutputFormat::Normal)
-    }
-
     /// Records the run over time, and the facts about its machine, if a format includes them or the run is kept.
     pub fn record(&mut self, plan: &Plan, machine: &dyn Machine, is_kept: bool) {
         let asked = |format| self.run.output_format.contains(&format);
         let is_told = asked(OutputFormat::Json) || asked(OutputFormat::JsonPlus);
-        let is_shown = asked(OutputFormat::Html) || self.run.web.is_some();
+        let is_page = asked(OutputFormat::Html) || self.run.web.is_some();
+        let is_shown = is_page || asked(OutputFormat::Summary) || asked(OutputFormat::Markdown);
         // Under the name `fio`, JSON has only fio's keys.
         if !is_kept && !is_shown && (!is_told || self.name.is_strict()) {
             return;
@@ -115,7 +114,7 @@ impl<'a> Session<'a> {
         if is_kept || is_shown || !self.run.no_series {
             self.recorder = Some(Recorder::new(blocks));
         }
-        if is_shown {
+        if is_page {
             self.logs = Logs::of(plan);
         }
         self.facts = Some(run_facts::of(plan, machine));
@@ -153,7 +152,10 @@ impl<'a> Session<'a> {
 
     /// Announces the jobs, after warnings about the input that are lines of the report.
     pub fn begin(&mut self, plan: &Plan, warnings: &str) {
-        if !self.is_readable() {
+        if !self.run.output_format.contains(&OutputFormat::Normal) {
+            if self.run.is_for_people() {
+                self.console.write(warnings.as_bytes());
+            }
             return;
         }
         let version = header::version(&self.program);
@@ -170,13 +172,13 @@ impl<'a> Session<'a> {
         for text in self.repeated.rest() {
             self.trouble(&text);
         }
-        let erased = self.line.erase();
+        let erased = self.line.erase(self.width());
         if !erased.is_empty() {
             self.console.show(&erased);
         }
         if let Some(mut slices) = self.slices.take() {
             slices.take(report);
-            if self.is_readable() {
+            if self.run.is_for_people() {
                 self.console.write(slices.text().as_bytes());
             } else {
                 console::print_error(&slices.text());
@@ -224,7 +226,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// It cannot be written.
     pub fn refuse(&mut self, report: &Report) -> Result<(), LastError> {
-        self.exporters = exporters(&RunOptions {
+        self.formats = Formats::of(&RunOptions {
             output_format: program_formats(self.run).collect(),
             terse_version: self.run.terse_version,
             ..RunOptions::default()
@@ -237,17 +239,12 @@ impl<'a> Session<'a> {
 
     /// A report in all requested formats except html. (There is one page, at the end.)
     fn text_of(&self, report: &Report) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        for exporter in &self.exporters {
-            // Writing to memory does not fail.
-            let _ = exporter.write(report, &self.program, &mut bytes);
-        }
-        bytes
+        self.formats.text(report, &self.program)
     }
 
     /// Erases the status line, to make room for other output.
     fn clear_line(&mut self) {
-        let erased = self.line.erase();
+        let erased = self.line.erase(self.width());
         if !erased.is_empty() {
             self.console.show(&erased);
         }
@@ -290,7 +287,7 @@ impl Session<'_> {
             EventKind::Status(report) => {
                 self.clear_line();
                 let text = self.text_of(&report);
-                self.console.write(&text);
+                self.console.write_made(&text);
             }
             EventKind::Slice(report) => {
                 if let Some(slices) = &mut self.slices {
@@ -305,7 +302,7 @@ impl Session<'_> {
             | EventKind::Measured(_) => {}
             EventKind::Terminating(signal) => {
                 self.clear_line();
-                if self.is_readable() {
+                if self.run.is_for_people() {
                     let text = format!("\n{}: terminating on signal {signal}\n", self.name);
                     self.console.write(text.as_bytes());
                 }
@@ -319,7 +316,7 @@ impl Session<'_> {
     }
 
     fn note(&mut self, text: &str) {
-        if self.is_readable() {
+        if self.run.is_for_people() {
             self.clear_line();
             self.console.write(format!("{text}\n").as_bytes());
         }
@@ -332,7 +329,7 @@ impl Session<'_> {
         let line = diagnostic(self.name, &text);
         if !self.name.is_strict() {
             console::print_error(&line);
-        } else if self.is_readable() {
+        } else if self.run.is_for_people() {
             self.console.write(line.as_bytes());
         }
     }
@@ -342,7 +339,7 @@ impl Session<'_> {
         let words = error.words(blocks, self.name.is_strict());
         let text = format!("{}: pid={pid}, err={errno}/{what}, error={words}\n", self.name);
         self.clear_line();
-        if self.is_readable() {
+        if self.run.is_for_people() {
             self.console.write(text.as_bytes());
         } else {
             console::print_error(&text);
@@ -350,13 +347,20 @@ impl Session<'_> {
     }
 
     fn snapshot(&mut self, snapshot: &Snapshot) {
-        let mut text = self.line.redraw(snapshot);
+        let so_far = self.recorder.as_ref().and_then(Recorder::latest);
+        let p99 = so_far.and_then(|sample| sample.summed().p99());
+        let mut text = self.line.redraw(snapshot, p99, self.width());
         let period = Duration::from_millis(self.run.eta_newline);
         if !period.is_zero() && self.last_newline.elapsed() >= period {
             self.last_newline = Instant::now();
             text += self.line.leave();
         }
         self.console.show(&text);
+    }
+
+    /// The columns for the status line. Under the name `fio`, it is fio's.
+    fn width(&self) -> Option<usize> {
+        if self.name.is_strict() { None } else { self.console.columns() }
     }
 }
 
@@ -390,7 +394,7 @@ pub fn has_program_format(run: &RunOptions) -> bool {
 
 fn program_formats(run: &RunOptions) -> impl Iterator<Item = OutputFormat> {
     let formats = run.output_format.iter().copied();
-    formats.filter(|format| *format != OutputFormat::Normal)
+    formats.filter(|format| !format.is_for_people())
 }
 
 /// The files whose appearance asks for a report: at fio's place, and next to the run's other files.
@@ -399,30 +403,6 @@ fn status_files(run: &RunOptions) -> Vec<PathBuf> {
     let mut files = vec![std::env::temp_dir().join(NAME)];
     files.extend(run.aux_path.as_ref().map(|directory| directory.join(NAME)));
     files
-}
-
-/// The requested formats, each once, in the order in which users expect them.
-pub fn exporters(run: &RunOptions) -> Vec<Box<dyn Exporter>> {
-    let asked = |format| run.output_format.contains(&format);
-    let mut exporters: Vec<Box<dyn Exporter>> = Vec::new();
-    if asked(OutputFormat::Terse) {
-        let version = match run.terse_version {
-            2 => TerseVersion::V2,
-            4 => TerseVersion::V4,
-            5 => TerseVersion::V5,
-            _ => TerseVersion::V3,
-        };
-        exporters.push(Box::new(Terse { version }));
-    }
-    if asked(OutputFormat::JsonPlus) {
-        exporters.push(Box::new(Json { bins: true }));
-    } else if asked(OutputFormat::Json) {
-        exporters.push(Box::new(Json { bins: false }));
-    }
-    if asked(OutputFormat::Normal) {
-        exporters.push(Box::new(Normal));
-    }
-    exporters
 }
 
 fn job_header(job: &JobPlan) -> JobHeader {

@@ -265,16 +265,24 @@ pub static ALL: &[Command] = &[
         choices: &[],
         files: true,
         takes_job_options: false,
-        help: "Makes a page with text, figures and pictures of a stored result",
-        details: "Reads a report in JSON (--output-format=json or json+), of iolite or of fio 3, and makes one \
-                  self-contained HTML file of it. The distribution of latency needs the histograms of json+, and \
+        help: "Shows a stored result: as a page, a summary, Markdown or a table for spreadsheets",
+        details: "Reads a report in JSON (--output-format=json or json+), of iolite or of fio 3. On a terminal, it shows \
+                  the summary; otherwise it makes one self-contained HTML file. md is a table for issue trackers, csv has a \
+                  line for each direction of each job, with its options in columns. The distribution of latency needs the histograms of json+, and \
                   curves over time need reports of iolite. If a file has several reports (--status-interval), the last \
                   one counts. - is standard input; run:12 and label:NAME are runs of the store. With --logs, pictures \
                   are drawn from the logs of the run (write_bw_log, write_iops_log, write_lat_log, write_hist_log), of \
                   iolite or of fio, instead of its samples: PREFIX is the value of the option, DIRECTORY stands for \
                   all logs that the result names. docs/results.md describes the page.",
         options: &[
-            word("output", "page.html", "Write the page to this file (default: standard output)"),
+            word("output", "page.html", "Write to this file (default: standard output)"),
+            word(
+                "output-format",
+                "html|summary|md|csv",
+                "How to answer (default: html; summary on a terminal)",
+            )
+            .one_of(&["html", "summary", "md", "csv"]),
+            word("csv", "", "The same as --output-format=csv"),
             word(
                 "logs",
                 "prefix",
@@ -315,8 +323,12 @@ pub static ALL: &[Command] = &[
             word("since", "time", "Only runs that began then or later"),
             word("before", "time", "Only runs that began earlier"),
             word("last", "number", "Only the newest, this many"),
-            word("output-format", "table|json|html", "How to answer (default: table; html: a run as a page)")
-                .one_of(&["table", "json", "html"]),
+            word(
+                "output-format",
+                "format",
+                "How to answer: table (the default), json, or html, md and csv of one run",
+            )
+            .one_of(&["table", "json", "html", "md", "csv"]),
             word("output", "file", "Write the output to this file; for several runs, a directory"),
             word("quota", "bytes", "limits: the most bytes of all reports together (default 1g)"),
             word("most", "number", "limits: the most runs (default 10000)"),

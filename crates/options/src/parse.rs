@@ -160,7 +160,8 @@ pub(crate) fn parse_in(
     {
         let told = if errors.is_empty() && asked.run.warnings_fatal { warnings_of(&elsewhere) } else { &[] };
         errors.extend_from_slice(told);
-        errors.extend(page_without_place(&asked, name));
+        errors.extend(format_of_fio(&asked, name));
+        errors.extend(page_without_place(&asked));
         errors.extend(ours_alone(&asked, name));
         return if errors.is_empty() { Ok(elsewhere) } else { Err(tidy(errors, paths)) };
     }
@@ -171,7 +172,7 @@ pub(crate) fn parse_in(
 
 /// The mistake of asking for the help of a subcommand that does not exist: `iolite agent --help`.
 fn help_about_nothing(question: &Question, files: &[OsString]) -> Option<Diagnostic> {
-    let word = files.first().filter(|_| *question == Question::Help)?;
+    let word = files.first().filter(|_| matches!(question, Question::Help { .. }))?;
     if word == "-" || Path::new(word).exists() {
         return None;
     }
@@ -242,7 +243,8 @@ impl Input {
         if errors.is_empty() {
             warnings.extend(files_without_jobs(&paths, &files, together));
         }
-        errors.extend(page_without_place(&asked, name));
+        errors.extend(format_of_fio(&asked, name));
+        errors.extend(page_without_place(&asked));
         errors.extend(ours_alone(&asked, name));
 
         let errors = tidy(errors, paths.clone());
@@ -412,16 +414,22 @@ fn page_of_no_run(asked: &Asked) -> Option<Diagnostic> {
     Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message: message.to_owned() })
 }
 
+/// fio does not have all formats, and refuses jobs with others.
+fn format_of_fio(asked: &Asked, name: Name) -> Option<Diagnostic> {
+    let other = asked.run.output_format.iter().find(|format| name.is_strict() && !format.is_fios())?.name();
+    let message =
+        format!("--output-format={other}: unknown format \"{other}\" (normal, json, json+ or terse)");
+    Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message })
+}
+
 /// A page beside other formats goes into a separate file, whose name follows from the report's.
-fn page_without_place(asked: &Asked, name: Name) -> Option<Diagnostic> {
+fn page_without_place(asked: &Asked) -> Option<Diagnostic> {
     let run = &asked.run;
     if !run.output_format.contains(&OutputFormat::Html) {
         return None;
     }
     let has_others = run.output_format.len() > 1 || asked.append_terse;
     let why = match &run.output {
-        // fio has no such format, and its jobs are refused.
-        _ if name.is_strict() => "unknown format \"html\" (normal, json, json+ or terse)",
         None if has_others => {
             "beside other formats, the page goes into a separate file, FILE.html, and needs --output=FILE.json or the like"
         }
@@ -444,6 +452,7 @@ fn ours_alone(asked: &Asked, name: Name) -> Option<Diagnostic> {
         ("store", run.store.is_some()),
         ("repeat", run.repeat.is_some()),
         ("no-series", run.no_series),
+        ("color", run.color != crate::ColorWhen::Auto),
     ];
     let (option, _) = ours.into_iter().find(|(_, is_given)| *is_given)?;
     name.is_strict().then(|| Diagnostic {
@@ -481,7 +490,8 @@ pub const NO_JOBS: &str = "No job(s) defined";
 
 fn no_jobs(mut warnings: Vec<Diagnostic>, name: Name) -> Result<Invocation, Vec<Diagnostic>> {
     if warnings.is_empty() {
-        return Ok(Invocation::NoJobs { usage: usage::usage(name) });
+        let usage = if name.is_strict() { usage::usage(name) } else { usage::first_screen() };
+        return Ok(Invocation::NoJobs { usage });
     }
     warnings.push(Diagnostic { origin: None, message: NO_JOBS.to_owned() });
     Err(warnings)
@@ -490,7 +500,8 @@ fn no_jobs(mut warnings: Vec<Diagnostic>, name: Name) -> Result<Invocation, Vec<
 fn answer(question: &Question, name: Name, profile: Option<&Profile>) -> Invocation {
     let (text, status) = match question {
         Question::Version => (format!("{}\n", name.version()), 0),
-        Question::Help => (usage::usage(name), 0),
+        Question::Help { is_whole: false } if !name.is_strict() => (usage::first_screen(), 0),
+        Question::Help { .. } => (usage::usage(name), 0),
         Question::CommandHelp(option) => {
             let help = match profile {
                 Some(profile) => help::profile_help(profile, option.as_deref(), name),

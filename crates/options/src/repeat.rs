@@ -91,6 +91,7 @@ fn obstacles(asked: &Asked) -> Vec<Diagnostic> {
         ("--status-interval", run.status_interval > 0),
         ("--eta-interval", run.eta_interval != usual.eta_interval),
         ("--eta-newline", run.eta_newline != usual.eta_newline),
+        ("--output-format=md", run.output_format.contains(&OutputFormat::Markdown)),
         ("--output-format=terse", run.output_format.contains(&OutputFormat::Terse) || asked.append_terse),
     ];
     let refused = refused.into_iter().filter(|(_, is_given)| *is_given);

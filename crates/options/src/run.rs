@@ -22,10 +22,75 @@ pub enum EtaWhen {
 #[expect(missing_docs, reason = "the names are the formats' own")]
 pub enum OutputFormat {
     Normal,
+    Summary,
     Json,
     JsonPlus,
     Terse,
     Html,
+    Markdown,
+}
+
+impl OutputFormat {
+    /// The formats by the names that `--output-format` takes.
+    pub const NAMES: [(&str, OutputFormat); 8] = [
+        ("normal", OutputFormat::Normal),
+        ("summary", OutputFormat::Summary),
+        ("json", OutputFormat::Json),
+        ("json+", OutputFormat::JsonPlus),
+        ("terse", OutputFormat::Terse),
+        ("minimal", OutputFormat::Terse),
+        ("html", OutputFormat::Html),
+        ("md", OutputFormat::Markdown),
+    ];
+
+    /// The formats in a list with commas, each once.
+    ///
+    /// # Errors
+    /// A name is not known.
+    pub fn list(text: &str) -> Result<Vec<OutputFormat>, String> {
+        let mut formats = Vec::new();
+        for name in text.split(',').map(str::trim) {
+            let Some((_, format)) = Self::NAMES.iter().find(|(known, _)| *known == name) else {
+                let known = Self::NAMES.map(|(name, _)| name).join(", ");
+                return Err(format!("unknown format \"{name}\" ({known})"));
+            };
+            if !formats.contains(format) {
+                formats.push(*format);
+            }
+        }
+        Ok(formats)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, format)| *format == self).map_or("", |(name, _)| name)
+    }
+
+    /// Whether fio has it.
+    pub fn is_fios(self) -> bool {
+        use OutputFormat::{Html, Json, JsonPlus, Markdown, Normal, Summary, Terse};
+        match self {
+            Normal | Json | JsonPlus | Terse => true,
+            Summary | Html | Markdown => false,
+        }
+    }
+
+    /// Whether people read it while the run goes on: it has notes, and a status line around it.
+    pub fn is_for_people(self) -> bool {
+        matches!(self, OutputFormat::Normal | OutputFormat::Summary)
+    }
+}
+
+/// `--color`: when output has colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ColorWhen {
+    /// On a terminal, unless the environment has `NO_COLOR`.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
 }
 
 /// `--debug`: which internal events to print.
@@ -44,6 +109,12 @@ pub struct RunOptions {
     pub output: Option<PathBuf>,
     /// `--output-format`, in the order given; never empty.
     pub output_format: Vec<OutputFormat>,
+    /// The format was chosen: it is not the one that suits the destination best.
+    #[serde(skip)]
+    pub has_chosen_format: bool,
+    /// `--color`
+    #[serde(skip)]
+    pub color: ColorWhen,
     /// `--terse-version`
     pub terse_version: u32,
     /// `--eta`
@@ -103,6 +174,11 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
+    /// Whether a person reads the report. Output for programs contains only what they parse.
+    pub fn is_for_people(&self) -> bool {
+        self.output_format.iter().any(|format| format.is_for_people())
+    }
+
     /// The file for a page beside other formats: the report's name with `.html` instead of an ending that names a
     /// format, or else appended (`disk.4k` and `disk.8k` have two pages). A page without other formats goes where a
     /// report goes.
@@ -128,6 +204,8 @@ impl Default for RunOptions {
         RunOptions {
             output: None,
             output_format: vec![OutputFormat::Normal],
+            has_chosen_format: false,
+            color: ColorWhen::Auto,
             terse_version: 3,
             eta: EtaWhen::Auto,
             eta_newline: 0,

@@ -9,8 +9,8 @@ use crate::values::Notes;
 use crate::{OutputFormat, Repeat, RunOptions, SelfTest, profiles, web_address, web_tls};
 pub(crate) use landings::UNKNOWN_CATEGORY;
 use landings::{
-    alloc_size, ask, debug, eta, given, idle_prof, max_jobs, milliseconds, names, output_format, profile,
-    terse_version,
+    alloc_size, ask, color, debug, eta, given, help, idle_prof, max_jobs, milliseconds, names, output_format,
+    profile, terse_version,
 };
 use std::path::PathBuf;
 
@@ -48,7 +48,7 @@ impl Asked {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Question {
     Version,
-    Help,
+    Help { is_whole: bool },
     CommandHelp(Option<String>),
     EngineHelp(Option<String>),
     DebugCategories,
@@ -124,13 +124,7 @@ pub(crate) const DEBUG_CATEGORIES: [&str; 19] = [
 
 /// All options of the run, in the order of the help.
 pub(crate) static ALL: &[RunOption] = &[
-    option(
-        "help",
-        'h',
-        NoArgument,
-        &["Print this page and exit"],
-        Some(|asked, _| ask(asked, Question::Help)),
-    ),
+    option("help", 'h', Optional("all"), &["Print the first page, or all of this, and exit"], Some(help)),
     option(
         "version",
         'v',
@@ -217,10 +211,21 @@ pub(crate) static ALL: &[RunOption] = &[
         'F',
         Required("formats"),
         &[
-            "Report in these formats, separated by commas: normal, json, json+,",
-            "terse, html (default normal)",
+            "Report in these formats, separated by commas: normal, summary, json,",
+            "json+, terse, html, md (default: normal, but summary on a terminal, or",
+            "what IOLITE_FORMAT names)",
         ],
         Some(output_format),
+    ),
+    option(
+        "color",
+        '8',
+        Optional("when"),
+        &[
+            "Colour the summary: always, never, or auto (default), which is on a terminal,",
+            "unless the environment has NO_COLOR",
+        ],
+        Some(color),
     ),
     option(
         "no-series",
@@ -238,6 +243,7 @@ pub(crate) static ALL: &[RunOption] = &[
         NoArgument,
         &["The same as --output-format=terse"],
         Some(|asked, _| {
+            asked.run.has_chosen_format = true;
             asked.run.output_format = vec![OutputFormat::Terse];
             Ok(())
         }),
@@ -249,6 +255,7 @@ pub(crate) static ALL: &[RunOption] = &[
         Optional("anything"),
         &["Report in the terse format as well"],
         Some(|asked, _| {
+            asked.run.has_chosen_format = true;
             asked.append_terse = true;
             Ok(())
         }),

@@ -7,6 +7,53 @@ use std::fmt::Write;
 /// The column at which descriptions start.
 const INDENT: usize = 32;
 
+/// The first page: what people want to do, on one screen of 24 lines with 80 columns.
+pub(crate) fn first_screen() -> String {
+    let own = Name::Iolite.own_version();
+    let commands: Vec<&str> = commands::ALL.iter().map(|command| command.name).collect();
+    format!(
+        "\
+{own} performs exactly the I/O that you describe, and measures it.
+
+How good is this storage? One command, about a minute, nothing to describe:
+  iolite test /mnt/data
+
+Run a workload, described by options or in job files, as with fio:
+  iolite --name=a --filename=/mnt/data/f --size=1g --rw=randread --bs=4k
+  iolite workload.fio
+
+Find the load at which it saturates; compare two results:
+  iolite sweep --preset=storage --directory=/mnt/data
+  iolite compare before.json after.json
+
+See it as a page: while it runs, of a result, of all that you kept:
+  iolite --web workload.fio
+  iolite report result.json --output=page.html
+  iolite web
+
+  iolite --help=all    all options of the command line, and all subcommands
+  iolite --cmdhelp     the job options (--cmdhelp=bs describes one)
+  iolite --enghelp     the engines and their options (--enghelp=libaio)
+  iolite COMMAND -h    {}
+",
+        in_lines(&commands, 55).join(&format!("\n{:23}", ""))
+    )
+}
+
+/// Words with commas between them, in lines of at most this many characters.
+fn in_lines(words: &[&str], most: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for (position, word) in words.iter().enumerate() {
+        let word = if position + 1 < words.len() { format!("{word},") } else { (*word).to_owned() };
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => *line = word,
+            Some(line) if line.len() + 1 + word.len() <= most => *line += &format!(" {word}"),
+            _ => lines.push(word),
+        }
+    }
+    lines
+}
+
 /// The whole help page.
 pub(crate) fn usage(program: Name) -> String {
     let speaker = match program {
@@ -93,6 +140,11 @@ mod tests {
         for option in run_options::ALL {
             assert!(text.contains(&format!("--{}", option.name)), "{} is missing", option.name);
         }
+        let first = first_screen();
+        assert!(
+            first.lines().count() <= 24 && first.lines().all(|line| line.chars().count() < 80),
+            "{first}"
+        );
         let longest = text.lines().max_by_key(|line| line.chars().count()).unwrap();
         assert!(longest.chars().count() <= 110, "{longest}");
         assert!(text.ends_with('\n'));

@@ -1,9 +1,9 @@
 //! The part of a page that needs no script: the jobs, the machine and storage, the results, and the frame of the rest.
 
 use crate::packed::fingerprint;
-use crate::result::{Job, Outcome, PERCENTILES, Row};
 use crate::text::{bandwidth, bytes, count, escaped, latency, limited, short};
 use iolite_options::registry;
+use iolite_summary::{Job, Outcome, PERCENTILES, Row};
 use iolite_types::RunStatus;
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -175,15 +175,11 @@ fn answer(page: &mut String, result: &Outcome<'_>) {
     );
     for (name, rows) in &result.sums {
         for row in rows {
-            line(page, name, row, "", "class=\"sum\"");
+            line(page, &short(name), row, "", "class=\"sum\"");
         }
     }
     for (position, job) in result.jobs.iter().enumerate() {
-        let errors = match (job.error, job.went_on) {
-            (0, 0) => "0".to_owned(),
-            (_, 0) => "1".to_owned(),
-            (_, went_on) => went_on.to_string(),
-        };
+        let errors = job.errors().to_string();
         for row in &job.rows {
             line(page, &short(job.name), row, &errors, &format!("data-job=\"{position}\""));
         }

@@ -26,7 +26,6 @@ mod html;
 pub mod live;
 pub mod logs;
 mod packed;
-mod result;
 mod sweep;
 pub mod text;
 
@@ -91,8 +90,8 @@ pub fn of_text(text: &str) -> Result<String, NoReport> {
 /// # Errors
 /// It is not a report.
 pub fn of_value(report: &Value) -> Result<String, NoReport> {
-    let report = &*result::with_hosts(report);
-    Ok(html::page(&result::Outcome::of(report)?, &packed::packed(report)))
+    let report = &*iolite_summary::with_hosts(report);
+    Ok(html::page(&iolite_summary::Outcome::of(report)?, &packed::packed(report)))
 }
 
 #[cfg(test)]

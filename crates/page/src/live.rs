@@ -2,9 +2,9 @@
 //! separate files, so that the policy can allow only these.
 
 use crate::html::{options, surroundings, title};
-use crate::result::Outcome;
 use crate::text::escaped;
 use iolite_stored::NoReport;
+use iolite_summary::Outcome;
 use serde_json::Value;
 
 /// The content policy: the page may only use our style and script, and send requests to its server.

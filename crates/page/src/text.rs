@@ -1,6 +1,7 @@
 //! Readable texts and numbers.
 
 pub use iolite_findings::numbers::{bandwidth, bytes, count, digits, latency, percent, seconds, signed};
+pub use iolite_summary::one_line;
 use iolite_types::is_bidi_control;
 use std::fmt::Write;
 
@@ -36,17 +37,6 @@ pub fn limited(value: &str) -> String {
         Some((end, _)) => escaped(&value[..end]) + "…",
         None => escaped(value),
     }
-}
-
-/// The text on one line, cut after this many characters. (It is not escaped.)
-pub fn one_line(text: &str, most: usize) -> String {
-    let mut characters =
-        text.chars().map(|character| if character.is_whitespace() { ' ' } else { character });
-    let mut start: String = characters.by_ref().take(most).collect();
-    if characters.next().is_some() {
-        start.push('…');
-    }
-    start
 }
 
 /// The escaped name on one line, cut after some characters.

@@ -25,7 +25,7 @@ mod example;
 
 pub use idleness::calibration as idle_calibration;
 pub use json::{Json, series_since};
-pub use normal::Normal;
+pub use normal::{Normal, write_hosts};
 pub use terse::{Terse, TerseVersion};
 
 use iolite_stats::{Cluster, Report};

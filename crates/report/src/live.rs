@@ -5,6 +5,8 @@
 //! time left. Unknown values are dashes: `[-.-%]`, `[eta --]`. While no worker runs and the share done is unknown, the
 //! line ends after the open files.
 
+mod bar;
+
 use crate::units::{self, Units};
 use iolite_stats::{Counters, RateLimits, Snapshot, WorkerSnapshot, per_second};
 use iolite_types::{Direction, PerDirection};
@@ -16,6 +18,8 @@ const FIGURES: u32 = 4;
 /// Draws status lines, each over the previous one. Their rates are those since the previous line.
 #[derive(Clone, Debug, Default)]
 pub struct LiveLine {
+    /// It is a sentence with a progress bar, and not fio's line.
+    is_bar: bool,
     drawn: usize,
     before: Moved,
 }
@@ -70,16 +74,41 @@ pub struct Rates {
     pub iops: PerDirection<u64>,
 }
 
+/// Erases from the cursor to the end of the screen (ECMA-48: ED).
+const ERASE: &str = "\x1b[J";
+
+/// Switches automatic wrapping off and on (DECAWM): the terminal may have become narrower just now.
+const WITHOUT_WRAPPING: &str = "\x1b[?7l";
+const WRAPPING: &str = "\x1b[?7h";
+
 impl LiveLine {
-    /// The line, blanks that cover the rest of a longer previous line, and a carriage return.
-    pub fn redraw(&mut self, snapshot: &Snapshot) -> String {
+    /// Status lines; `is_bar`: with a progress bar.
+    pub fn of(is_bar: bool) -> LiveLine {
+        LiveLine { is_bar, ..LiveLine::default() }
+    }
+
+    /// The line, and what removes the rest of the previous one. The cursor stays at its beginning.
+    ///
+    /// `p99`: the latency so far, in nanoseconds. `columns`: those of a terminal that can erase. There, a line is at most as
+    /// long as the terminal is wide now. If the terminal has become narrower since the previous line was drawn, that one
+    /// takes several lines, all of which are erased.
+    pub fn redraw(&mut self, snapshot: &Snapshot, p99: Option<u64>, columns: Option<usize>) -> String {
         let moved = Moved::until(snapshot);
         let before = std::mem::replace(&mut self.before, moved);
-        let line = status(snapshot, &moved.rates_since(&before));
+        let rates = moved.rates_since(&before);
+        let line = match self.is_bar {
+            true => bar::line(snapshot, &rates, p99, columns.unwrap_or(bar::USUAL).saturating_sub(1)),
+            false => status(snapshot, &rates),
+        };
         let length = line.chars().count();
-        let blanks = self.drawn.saturating_sub(length);
-        self.drawn = length;
-        format!("{line}{:blanks$}\r", "")
+        let drawn = std::mem::replace(&mut self.drawn, length);
+        match columns {
+            Some(columns) => {
+                let fits: String = line.chars().take(columns.saturating_sub(1)).collect();
+                format!("{WITHOUT_WRAPPING}{fits}{ERASE}{WRAPPING}\r")
+            }
+            None => format!("{line}{:blanks$}\r", "", blanks = drawn.saturating_sub(length)),
+        }
     }
 
     /// Keeps the line on the terminal, so that output continues below it.
@@ -88,11 +117,12 @@ impl LiveLine {
         "\n"
     }
 
-    /// Blanks that cover the line, so that other text can be written in its place. Empty if no line is drawn.
-    pub fn erase(&mut self) -> String {
-        match std::mem::take(&mut self.drawn) {
-            0 => String::new(),
-            drawn => format!("\r{:drawn$}\r", ""),
+    /// What removes the line, so that other text can be written in its place. Empty if no line is drawn.
+    pub fn erase(&mut self, columns: Option<usize>) -> String {
+        match (std::mem::take(&mut self.drawn), columns) {
+            (0, _) => String::new(),
+            (_, Some(_)) => ERASE.to_owned(),
+            (drawn, None) => format!("\r{:drawn$}\r", ""),
         }
     }
 }
@@ -240,7 +270,7 @@ mod tests {
                 worker.counters[direction].ios = ios;
                 worker.counters[direction].bytes = ios << 20;
             }
-            let text = line.redraw(&snapshot);
+            let text = line.redraw(&snapshot, None, None);
             text.split_once("%]").and_then(|(_, rest)| rest.split_once("[eta")).unwrap().0.to_string()
         };
         assert_eq!(at(2_000_000_000, [20, 0]), "[r=10.0MiB/s,w=0KiB/s][r=10,w=0 IOPS]");
@@ -278,13 +308,23 @@ mod tests {
     #[test]
     fn a_shorter_line_covers_a_longer() {
         let mut line = LiveLine::default();
-        let long = line.redraw(&snapshot());
+        let long = line.redraw(&snapshot(), None, None);
         assert_eq!(long, status(&snapshot(), &Rates::default()) + "\r");
-        let short = line.redraw(&Snapshot::default());
+        let short = line.redraw(&Snapshot::default(), None, None);
         assert_eq!(short.len(), long.len());
         assert!(short.starts_with("Jobs: 0 (f=0)   ") && short.ends_with(" \r"));
-        assert_eq!(line.erase(), format!("\r{:13}\r", ""));
-        assert_eq!(line.erase(), "");
+        assert_eq!(line.erase(None), format!("\r{:13}\r", ""));
+        assert_eq!(line.erase(None), "");
+    }
+
+    #[test]
+    fn a_terminal_has_one_line_however_wide_it_is() {
+        let mut line = LiveLine::default();
+        assert_eq!(
+            line.redraw(&snapshot(), None, Some(20)),
+            format!("{WITHOUT_WRAPPING}{}{ERASE}{WRAPPING}\r", &DOCUMENTED[..19])
+        );
+        assert_eq!((line.erase(Some(20)), line.erase(Some(20))), (ERASE.to_owned(), String::new()));
     }
 
     proptest! {
@@ -312,15 +352,20 @@ mod tests {
                     resets: n[0],
                 }
             };
-            let line = LiveLine::default().redraw(&Snapshot {
+            let snapshot = Snapshot {
                 elapsed_ns,
                 workers: workers.into_iter().map(worker).collect(),
                 percent,
                 eta_s,
                 kb_base: bases[0],
                 unit_base: bases[1],
-            });
+            };
+            let line = LiveLine::default().redraw(&snapshot, None, None);
             prop_assert!(line.starts_with("Jobs: "));
+            for columns in [1, 20, 80, 200] {
+                let line = LiveLine::of(true).redraw(&snapshot, Some(elapsed_ns), Some(columns));
+                prop_assert!(line.chars().count() < columns + [ERASE, WITHOUT_WRAPPING, WRAPPING].concat().len() + 1, "{}", line);
+            }
         }
     }
 }

@@ -117,7 +117,10 @@ fn write_table<const N: usize>(lines: &[[String; N]], words: usize, out: &mut dy
 }
 
 /// The machines side by side, with the slowest one, and the spread of their starts.
-fn write_hosts(cluster: &Cluster, out: &mut dyn Write) -> io::Result<()> {
+///
+/// # Errors
+/// The error of writing to `out`.
+pub fn write_hosts(cluster: &Cluster, out: &mut dyn Write) -> io::Result<()> {
     let lines = cluster::lines(cluster);
     let titles = ["host", "IOPS", "BW", "clat 99%", "of median"].map(str::to_owned);
     let mut cells = vec![titles];

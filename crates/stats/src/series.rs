@@ -306,6 +306,11 @@ impl Recorder {
         self.push(Window { end_ns, samples: 1, parts }, joins);
     }
 
+    /// The last snapshot.
+    pub fn latest(&self) -> Option<&Snapshot> {
+        self.before.as_ref()
+    }
+
     /// The series so far.
     pub fn so_far(&self) -> &Series {
         &self.series

@@ -32,6 +32,13 @@ impl Snapshot {
 }
 
 impl WorkerSnapshot {
+    /// The latency that 99% of its I/Os have not exceeded, in nanoseconds; `None` = no latency is known.
+    pub fn p99(&self) -> Option<u64> {
+        let mut all = Latency::default();
+        self.counters.iter().for_each(|(_, counters)| all += &counters.latency);
+        if all.moments.count == 0 { None } else { all.histogram.percentiles(&[99.0]).first().copied() }
+    }
+
     /// Several workers as one: sums, and the state of the least advanced worker that does I/O; if none does I/O, that
     /// of the least advanced worker of all.
     pub fn sum<'a>(workers: impl IntoIterator<Item = &'a WorkerSnapshot>) -> WorkerSnapshot {
@@ -43,7 +50,7 @@ impl WorkerSnapshot {
             sum.running |= one.running;
             sum.open_files = sum.open_files.saturating_add(one.open_files);
             sum.limits += &one.limits;
-            sum.resets += one.resets;
+            sum.resets = sum.resets.saturating_add(one.resets);
             for direction in Direction::ALL {
                 sum.uses[direction] |= one.uses[direction];
                 let (mine, theirs) = (&mut sum.counters[direction], &one.counters[direction]);

@@ -1,18 +1,21 @@
-//! `iolite report`: a page of a stored result.
+//! `iolite report`: a stored result as a page, a summary, Markdown or a table.
 
 mod logs;
 
 use super::{input, stored_run};
 use crate::output_file::Destination;
+use crate::terminal;
+use iolite_options::ColorWhen;
 use iolite_options::commands::Asked;
 use iolite_page::logs::Drawings;
-use iolite_stored::last_report;
+use iolite_stored::{NoReport, last_report};
+use iolite_summary::screen::Terminal;
 use iolite_types::is_standard_stream;
-use std::io::BufReader;
+use std::io::{BufReader, IsTerminal};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The page, or nothing if it went to a file.
+/// The answer, or nothing if it went to a file.
 pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     let [file] = &asked.operands[..] else {
         return Err(
@@ -36,7 +39,15 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     };
     let mut report = last_report(&text).map_err(|error| error.of(&name))?;
     drop(text);
+    let format = format(asked)?;
     let files = logs::given(asked, &report)?;
+    if format != "html" {
+        if !files.is_empty() {
+            return Err(format!("--logs: only a page has pictures of logs, and this is {format}"));
+        }
+        let answer = in_short(&report, format).map_err(|error| error.of(&name))?;
+        return deliver(asked, answer, source.iter().map(|source| (source.as_path(), "the result itself")));
+    }
     if !files.is_empty() {
         let drawings = Drawings::of_all(&report, &files).map_err(|why| format!("--logs: {why}"))?;
         for note in &drawings.notes {
@@ -47,6 +58,31 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     let page = iolite_page::of_value(&report).map_err(|error| error.of(&name))?;
     let logs = files.iter().map(|log| (log.path.as_path(), "one of the logs"));
     deliver(asked, page, source.iter().map(|source| (source.as_path(), "the result itself")).chain(logs))
+}
+
+/// The requested format. What people read on a terminal is not a page.
+fn format(asked: &Asked) -> Result<&str, String> {
+    match (asked.value("output-format"), asked.has("csv")) {
+        (Some(format), true) if format != "csv" => Err(format!("--csv: the format is {format} already")),
+        (_, true) => Ok("csv"),
+        (Some(format), false) => Ok(format),
+        (None, false) => {
+            let is_read = !asked.has("output") && !asked.has("logs") && std::io::stdout().is_terminal();
+            Ok(if is_read { "summary" } else { "html" })
+        }
+    }
+}
+
+/// A report in a format other than a page. (Texts go to a terminal through `harmless`, so there are no colours.)
+pub fn in_short(report: &serde_json::Value, format: &str) -> Result<String, NoReport> {
+    match format {
+        "md" => iolite_summary::markdown::of(report),
+        "csv" => iolite_summary::csv::of(report),
+        _ => iolite_summary::screen::of(
+            report,
+            Terminal { has_colors: false, ..terminal::of_output(ColorWhen::Auto) },
+        ),
+    }
 }
 
 /// Writes an answer to the file of `--output`, if given; returns the text that is left to print. `sources`: files that

@@ -24,7 +24,6 @@ mod performer;
 mod progress;
 mod rows;
 mod screen;
-mod sparkline;
 mod target;
 
 use crate::exit_status::INTERRUPTED;
@@ -74,7 +73,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     let course = Course::new(program, targets, pace)?;
     let Some(mut outcome) = course.perform()? else { return Ok((String::new(), INTERRUPTED)) };
     outcome.judge(&limits);
-    let text = screen::text(&outcome, screen::is_ascii());
+    let text = screen::text(&outcome, crate::terminal::is_ascii());
     let mut is_kept = true;
     if let Some(output) = output {
         is_kept &= output.write(program, &outcome);

@@ -207,7 +207,16 @@ fn versions_and_names() {
 fn help() {
     let dir = scratch();
     let program = Program::under_test();
-    for flag in ["--help", "-h"] {
+    let first = program.line(dir.path(), "--help").ok();
+    assert_eq!(first.stdout, program.line(dir.path(), "-h").ok().stdout);
+    assert!(first.stdout.lines().count() <= 24, "{first}");
+    // Each command on the first screen is one of this program's.
+    for command in ["iolite test /mnt/data", "iolite sweep --preset=storage", "iolite compare ", "--help=all"]
+    {
+        assert!(first.stdout.contains(command), "{command}: {first}");
+    }
+    let calls = [(&program, "--help=all"), (&Program::called_fio(dir.path()), "--help")];
+    for (program, flag) in calls {
         let run = program.line(dir.path(), flag).ok();
         for option in
             ["--output-format", "--eta", "--readonly", "--section", "--cmdhelp", "--enghelp", "--max-jobs"]
@@ -253,7 +262,7 @@ fn nothing_to_do() {
     let run = Program::under_test().line(dir.path(), "--rw=read --filename=f");
     let why = "iolite: No job(s) defined; iolite test DIRECTORY measures storage without any\n";
     assert_eq!((run.code(), run.stderr.as_str()), (1, why));
-    assert!(run.stdout.contains("Usage: iolite"), "{run}");
+    assert!(run.stdout.contains("iolite test "), "{run}");
     assert!(files_in(dir.path()).is_empty());
 }
 

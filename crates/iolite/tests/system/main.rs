@@ -60,6 +60,7 @@ mod nfs;
 mod object_stores;
 mod offload;
 mod offsets;
+mod on_a_terminal;
 mod order;
 mod over_ssh;
 mod own_files;

@@ -178,7 +178,7 @@ fn on_a_terminal(dir: &Path, line: &str) -> Option<Finished> {
 #[test]
 fn the_live_line_is_redrawn_in_place_on_a_terminal() {
     let dir = scratch();
-    let line = "--eta-interval=250ms --name=j --filename=f --rw=randread --size=1M --direct=1 --time_based --runtime=1h";
+    let line = "--output-format=normal --eta-interval=250ms --name=j --filename=f --rw=randread --size=1M --direct=1 --time_based --runtime=1h";
     let Some(mut running) = started_on_a_terminal(dir.path(), line) else {
         skip!("script(1) is not installed")
     };

@@ -381,7 +381,7 @@ fn misspelt_words_have_hints() {
     }
     // A job file may be beside a question.
     fs::write(dir.path().join("agent"), "[j]\n").unwrap();
-    ours().line(dir.path(), "agent --help").ok().says("Usage: iolite");
+    ours().line(dir.path(), "agent --help").ok().says("iolite test ");
     for command in iolite_options::commands::ALL {
         for help in ["--help", "-h"] {
             let usage = format!("Usage: iolite {}", command.name);

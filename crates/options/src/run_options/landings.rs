@@ -2,7 +2,7 @@
 
 use super::{Asked, DEBUG_CATEGORIES, Question};
 use crate::values::{SECOND, time};
-use crate::{EtaWhen, IdleProfile, OutputFormat, SelfTest, profiles};
+use crate::{ColorWhen, EtaWhen, IdleProfile, OutputFormat, SelfTest, profiles};
 
 pub(super) fn ask(asked: &mut Asked, question: Question) -> Result<(), String> {
     asked.question = Some(question);
@@ -32,21 +32,8 @@ pub(super) fn names(value: &str) -> Vec<String> {
 }
 
 pub(super) fn output_format(asked: &mut Asked, value: &str) -> Result<(), String> {
-    let mut formats = Vec::new();
-    for name in value.split(',').map(str::trim) {
-        let format = match name {
-            "normal" => OutputFormat::Normal,
-            "json" => OutputFormat::Json,
-            "json+" => OutputFormat::JsonPlus,
-            "terse" | "minimal" => OutputFormat::Terse,
-            "html" => OutputFormat::Html,
-            _ => return Err(format!("unknown format \"{name}\" (normal, json, json+, terse or html)")),
-        };
-        if !formats.contains(&format) {
-            formats.push(format);
-        }
-    }
-    asked.run.output_format = formats;
+    asked.run.output_format = OutputFormat::list(value)?;
+    asked.run.has_chosen_format = true;
     Ok(())
 }
 
@@ -59,6 +46,25 @@ pub(super) fn terse_version(asked: &mut Asked, value: &str) -> Result<(), String
         _ => return Err("the terse format has versions 2, 3, 4 and 5".to_owned()),
     };
     Ok(())
+}
+
+pub(super) fn color(asked: &mut Asked, value: &str) -> Result<(), String> {
+    asked.run.color = match value {
+        "" | "always" => ColorWhen::Always,
+        "never" => ColorWhen::Never,
+        "auto" => ColorWhen::Auto,
+        _ => return Err("expected always, never or auto".to_owned()),
+    };
+    Ok(())
+}
+
+pub(super) fn help(asked: &mut Asked, value: &str) -> Result<(), String> {
+    match value {
+        "" | "all" => ask(asked, Question::Help { is_whole: value == "all" }),
+        _ => Err(format!(
+            "--help has no chapters; --cmdhelp={value} describes a job option, --help=all every option of the run"
+        )),
+    }
 }
 
 pub(super) fn eta(asked: &mut Asked, value: &str) -> Result<(), String> {

@@ -35,12 +35,15 @@ fn options_of_the_run() {
         "--store=s.db",
         "--repeat=5:7",
         "--no-series",
+        "--color=never",
     ]);
     assert_eq!(
         ran.run,
         RunOptions {
             output: Some(PathBuf::from("out.txt")),
             output_format: vec![OutputFormat::Json, OutputFormat::Normal, OutputFormat::Terse],
+            has_chosen_format: true,
+            color: ColorWhen::Never,
             terse_version: 4,
             eta: EtaWhen::Always,
             eta_newline: 500,
@@ -116,7 +119,7 @@ fn mistakes_in_options_of_the_run() {
             "--status-interval=10us",
         ]),
         [
-            "command line: --output-format=json,foo: unknown format \"foo\" (normal, json, json+, terse or html)",
+            "command line: --output-format=json,foo: unknown format \"foo\" (normal, summary, json, json+, terse, minimal, html, md)",
             "command line: --terse-version=1: the terse format has versions 2, 3, 4 and 5",
             "command line: --eta-interval=100ms: too short, 250ms is the least",
             "command line: --eta-newline=0: too short, 1ms is the least",
@@ -255,8 +258,11 @@ fn questions() {
     assert_eq!(as_fio("--version"), "fio-3.42\n");
     let help = as_fio("--help");
     assert!(help.starts_with(&format!("fio-3.42\nThis is {own}, ")) && help.contains("Usage: fio"), "{help}");
-    let (help, status) = printed(&["--help", "--version"], "");
+    let (help, status) = printed(&["--help=all", "--version"], "");
     assert!(help.starts_with(own) && help.contains("Usage: iolite") && status == 0);
+    let first = printed(&["--help"], "").0;
+    assert!(first.contains("iolite test /mnt/data") && !first.contains("Usage: "), "{first}");
+    assert!(errors(&["--help=bs"])[0].contains("--cmdhelp=bs"));
     assert!(printed(&["--cmdhelp=all"], "").0.contains("filename"));
     assert!(printed(&["-cbs"], "").0.contains("bs"));
     assert!(printed(&["--enghelp"], "").0.contains("psync"));

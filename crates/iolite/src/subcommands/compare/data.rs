@@ -2,6 +2,7 @@
 
 use super::Answer;
 use iolite_compare::{Block, Row, Summary};
+use iolite_summary::csv::field;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -89,7 +90,7 @@ fn fields(answer: &Answer, block: &Block, row: &Row) -> Vec<String> {
         .limits
         .iter()
         .map(|(position, outcome)| format!("{}: {}", answer.limits[*position].text, outcome.word()));
-    let names = [&answer.sides[0].name, &answer.sides[block.new].name, &block.job].map(|name| quoted(name));
+    let names = [&answer.sides[0].name, &answer.sides[block.new].name, &block.job].map(|name| field(name));
     let mut fields = names.to_vec();
     fields.extend([block.direction, row.figure.name(), row.figure.unit()].map(str::to_owned));
     fields.extend(side(row.base).into_iter().chain(side(row.new)));
@@ -98,18 +99,7 @@ fn fields(answer: &Answer, block: &Block, row: &Row) -> Vec<String> {
     fields.push(number(row.interval.map(|(_, high)| percent(high))));
     fields.push(number(confidence));
     fields.push(row.verdict.words().to_owned());
-    fields.push(quoted(&why.join("; ")));
-    fields.push(quoted(&limits.collect::<Vec<_>>().join("; ")));
+    fields.push(field(&why.join("; ")));
+    fields.push(field(&limits.collect::<Vec<_>>().join("; ")));
     fields
-}
-
-/// A text as a field (RFC 4180), with control characters made visible.
-fn quoted(text: &str) -> String {
-    let shown = crate::console::harmless(text.as_bytes());
-    let shown = String::from_utf8_lossy(&shown);
-    if shown.contains([',', '"', '\n']) {
-        format!("\"{}\"", shown.replace('"', "\"\""))
-    } else {
-        shown.into_owned()
-    }
 }

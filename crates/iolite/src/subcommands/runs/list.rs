@@ -93,8 +93,11 @@ pub fn show(asked: &Asked, words: &[String]) -> Result<String, String> {
         None if asked.has("output") => page()?,
         None | Some("table") => words_of(run, &report).map_err(|error| error.of(&name))?,
         Some("json") => report,
-        Some("html") => page()?,
-        Some(other) => return Err(format!("--output-format={other}: not one of table, json, html")),
+        Some(format @ ("md" | "csv")) => {
+            let value = iolite_stored::last_report(&report);
+            value.and_then(|value| report::in_short(&value, format)).map_err(|error| error.of(&name))?
+        }
+        Some(_) => page()?,
     };
     report::deliver(asked, answer, std::iter::empty())
 }
@@ -124,41 +127,7 @@ fn words_of(run: &Run, report: &str) -> Result<String, iolite_stored::NoReport> 
             iolite_stored::pairs(target).iter().map(|(name, value)| format!("{name} {value}")).collect();
         line!(out, "{}", facts.join(", "));
     }
-    line!(
-        out,
-        "\n{:<40} {:<9} {:>8} {:>12} {:>9} {:>9}",
-        "job",
-        "direction",
-        "IOPS",
-        "bandwidth",
-        "p50",
-        "p99"
-    );
-    for job in iolite_stored::jobs(&report)? {
-        let name = short(job["jobname"].as_str().unwrap_or_default());
-        for direction in iolite_stored::DIRECTIONS {
-            let measured = &job[direction];
-            if !iolite_stored::has_moved(measured) {
-                continue;
-            }
-            let latency = iolite_stored::latency_with_percentiles(measured);
-            let percentile = |wanted| {
-                let value = latency.and_then(|(_, latency)| iolite_stored::percentile(latency, wanted));
-                value.map_or("-".to_owned(), text::latency)
-            };
-            line!(
-                out,
-                "{name:<40} {direction:<9} {:>8} {:>12} {:>9} {:>9}",
-                text::count(iolite_stored::number(measured, "iops")),
-                text::bandwidth(iolite_stored::bandwidth(measured)),
-                percentile(50.0),
-                percentile(99.0)
-            );
-        }
-        match job["error"].as_i64().unwrap_or(0) {
-            0 => {}
-            error => line!(out, "{name:<40} error {error}"),
-        }
-    }
+    out.push('\n');
+    out += &report::in_short(&report, "summary")?;
     Ok(shown(&out))
 }

@@ -4,6 +4,7 @@ use super::load::Case;
 use super::{Run, Sweep, targets};
 use crate::run_series;
 use iolite_report::clock;
+use iolite_summary::csv::field;
 use iolite_sweep::{Figures, Point, Saturation, little, saturation};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -362,13 +363,9 @@ pub fn json(outcome: &Outcome<'_>) -> String {
 
 /// A line for each point.
 pub fn csv(outcome: &Outcome<'_>) -> String {
-    let quoted = |text: &str| {
-        let needs = text.contains([',', '"', '\n', '\r']);
-        if needs { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
-    };
     let mut out = String::from("point");
     let names = outcome.sweep.runs.first().map_or(&[][..], |run| &run.values);
-    names.iter().for_each(|(name, _)| out += &format!(",{}", quoted(name)));
+    names.iter().for_each(|(name, _)| out += &format!(",{}", field(name)));
     out += ",depth,iops,bw_bytes,mean_ns,p50_ns,p99_ns,cpu_percent,in_flight,error";
     // Values of options have columns already.
     let is_new = |name: &str| names.iter().all(|(known, _)| known != name);
@@ -379,7 +376,7 @@ pub fn csv(outcome: &Outcome<'_>) -> String {
     out.push('\n');
     for (run, point) in outcome.sweep.runs.iter().zip(outcome.points) {
         out += &run.number.to_string();
-        run.values.iter().for_each(|(_, value)| out += &format!(",{}", quoted(value)));
+        run.values.iter().for_each(|(_, value)| out += &format!(",{}", field(value)));
         out += &format!(",{}", run.load.depth);
         let Ok(Measured { figures, circumstances, .. }) = point else {
             out += &",".repeat(8 + about.len());
@@ -391,7 +388,7 @@ pub fn csv(outcome: &Outcome<'_>) -> String {
         let latencies = [figures.latency_ns, figures.p50_ns, figures.p99_ns].map(told).join(",");
         out += &format!(",{iops},{bandwidth},{latencies},{cpu_percent},{},{error}", told(figures.in_flight));
         for (_, value) in circumstances.iter().filter(|(name, _)| about.contains(name)) {
-            out += &format!(",{}", quoted(value));
+            out += &format!(",{}", field(value));
         }
         out.push('\n');
     }

@@ -3,28 +3,16 @@
 use super::Outcome;
 use super::course::Measured;
 use super::rows::Row;
-use super::sparkline;
 use iolite_compare::{Figure, Verdict};
 use iolite_findings::Role;
 use iolite_page::text::{bandwidth, bytes, count, latency, seconds};
+use iolite_summary::sparkline;
 use std::fmt::Write;
 
 /// The most columns of the screen.
 const WIDTH: usize = 100;
 /// The columns of a rate over time.
 const SPARK: usize = 12;
-
-/// Whether the locale has ASCII only.
-pub fn is_ascii() -> bool {
-    let set = ["LC_ALL", "LC_CTYPE", "LANG"]
-        .into_iter()
-        .filter_map(std::env::var_os)
-        .find(|value| !value.is_empty());
-    !set.is_some_and(|value| {
-        let value = value.to_string_lossy().to_ascii_lowercase();
-        value.contains("utf-8") || value.contains("utf8")
-    })
-}
 
 /// The screen.
 pub fn text(outcome: &Outcome, is_ascii: bool) -> String {

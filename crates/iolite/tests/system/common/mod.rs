@@ -7,6 +7,7 @@ pub mod json;
 pub mod layout;
 pub mod program;
 pub mod skeleton;
+pub mod tmux;
 pub mod trace;
 pub mod volatile;
 pub mod wires;

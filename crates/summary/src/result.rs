@@ -1,15 +1,16 @@
-//! The data that the first part of a page needs, from a report in JSON.
+//! What a reader wants to know first of a report in JSON.
 
-use crate::text::short;
+use crate::one_line;
 use iolite_findings::Steadiness;
-use iolite_findings::series::{of_job, pieces, sample_seconds};
+use iolite_findings::numbers::latency;
+use iolite_findings::series::{of_job, pieces, rates, sample_seconds};
 use iolite_stored::{DIRECTIONS, NoReport, number, pairs};
 use iolite_types::RunEnd;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The percentiles in the first table.
+/// The percentiles in a line of results.
 pub const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
 
 /// A report.
@@ -37,14 +38,19 @@ pub struct Outcome<'a> {
     pub sums: Vec<(String, Vec<Row>)>,
     /// The run was sampled.
     pub has_series: bool,
+    /// The disks below the files: their names, and for what share of the time they were busy, in percent.
+    pub disks: Vec<(&'a str, f64)>,
+    /// The idleness of the CPUs in percent, if it was measured.
+    pub idle: Option<f64>,
     /// What `iolite test` says about its targets.
     pub tested: Vec<Tested<'a>>,
 }
 
 /// What `iolite test` says about a target.
 pub struct Tested<'a> {
-    /// Its name, and what it is.
+    /// Its name.
     pub name: &'a str,
+    /// What it is.
     pub what: &'a str,
     /// Findings with their evidence.
     pub findings: Vec<(&'a str, &'a str)>,
@@ -77,6 +83,29 @@ pub struct Job<'a> {
     pub options: Vec<(&'a str, String)>,
     /// Its results in each direction.
     pub rows: Vec<Row>,
+    /// Its syncs (fsync and similar calls), if it had any.
+    pub syncs: Option<Row>,
+    /// User and system CPU time, in percent of one CPU.
+    pub cpu: (f64, f64),
+    /// CPU time for each I/O, in nanoseconds; `None` = no I/O.
+    pub cpu_per_io: Option<f64>,
+    /// What was searched for: a steady state, or a depth that keeps a latency.
+    pub searched: Vec<String>,
+}
+
+impl Job<'_> {
+    /// How many errors it had.
+    pub fn errors(&self) -> u64 {
+        if self.error != 0 { self.went_on.max(1) } else { self.went_on }
+    }
+
+    /// The value of an option, from those of its own section or else of all jobs.
+    pub fn option(&self, names: &[&str], global: &[(&str, String)]) -> Option<String> {
+        let find = |pairs: &[(&str, String)]| {
+            pairs.iter().rfind(|(name, _)| names.contains(name)).map(|(_, value)| value.clone())
+        };
+        find(&self.options).or_else(|| find(global))
+    }
 }
 
 /// One direction of a job.
@@ -92,12 +121,21 @@ pub struct Row {
     pub percentiles: [Option<f64>; PERCENTILES.len()],
     /// They are total latencies, because completion latencies have no percentiles.
     pub is_total: bool,
+    /// The largest latency, in nanoseconds; `None` = not known.
+    pub max: Option<f64>,
     /// How steady it was; `None` = too short to tell.
     pub steadiness: Option<Steadiness>,
+    /// IOPS over time; empty = the run was not sampled.
+    pub rates: Vec<f64>,
+    /// Latencies in nanoseconds, and how many there were of each; empty = not known.
+    pub latencies: BTreeMap<u64, u64>,
 }
 
 impl<'a> Outcome<'a> {
     /// Reads a report.
+    ///
+    /// # Errors
+    /// It is not a report.
     pub fn of(report: &'a Value) -> Result<Outcome<'a>, NoReport> {
         let values = iolite_stored::jobs(report)?;
         let series = &report["iolite"]["series"];
@@ -117,6 +155,13 @@ impl<'a> Outcome<'a> {
                 .collect(),
             sums: sums(report, &values),
             has_series: series.is_object(),
+            disks: report["disk_util"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|disk| Some((disk["name"].as_str()?, disk["util"].as_f64()?)))
+                .collect(),
+            idle: report["cpu_idleness"]["system"].as_f64(),
             tested: report["iolite"]["test"]["targets"]
                 .as_array()
                 .into_iter()
@@ -144,8 +189,52 @@ impl<'a> Job<'a> {
             went_on: job["total_err"].as_u64().unwrap_or(0),
             options: pairs(&job["job options"]),
             rows: rows.collect(),
+            syncs: syncs(job),
+            cpu: (number(job, "usr_cpu"), number(job, "sys_cpu")),
+            cpu_per_io: cpu_per_io(job),
+            searched: searched(job),
         }
     }
+}
+
+/// The syncs of a job, as if they were a direction. Their rate is that over the time of its writes.
+fn syncs(job: &Value) -> Option<Row> {
+    let sync = &job["sync"];
+    let count = number(sync, "total_ios");
+    let longest =
+        DIRECTIONS.into_iter().map(|direction| number(&job[direction], "runtime")).fold(0.0, f64::max);
+    (count > 0.0 && longest > 0.0).then(|| Row {
+        direction: "sync",
+        iops: count * 1000.0 / longest,
+        is_total: false,
+        ..Row::with_latency(Some(("lat_ns", &sync["lat_ns"])))
+    })
+}
+
+fn cpu_per_io(job: &Value) -> Option<f64> {
+    let ios: f64 = DIRECTIONS.into_iter().map(|direction| number(&job[direction], "total_ios")).sum();
+    let both: f64 = number(&job["mixed"], "total_ios");
+    // `mixed` repeats the directions, if both are reported.
+    let ios = if both > 0.0 && ios > both { both } else { ios };
+    (ios > 0.0).then(|| iolite_stored::cpu_ns(job) / ios)
+}
+
+fn searched(job: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    let steady = &job["steadystate"];
+    if let Some(limit) = steady["ss"].as_str() {
+        let reached = if number(steady, "attained") > 0.0 { "attained" } else { "not attained" };
+        found.push(format!("steady state ({limit}): {reached}"));
+    }
+    if number(job, "latency_target_ns") > 0.0 {
+        found.push(format!(
+            "{}% within {}: depth {}",
+            number(job, "latency_percentile"),
+            latency(number(job, "latency_target_ns")),
+            number(job, "latency_depth")
+        ));
+    }
+    found
 }
 
 impl Row {
@@ -154,19 +243,36 @@ impl Row {
             let count = measured["iops_samples"].as_u64()?;
             Steadiness::of_samples(count, measured["iops_mean"].as_f64()?, measured["iops_stddev"].as_f64()?)
         };
-        let steadiness = match pieces(over_time, series) {
-            Some(pieces) => Steadiness::of_series(&pieces, sample_seconds(series)),
+        let pieces = pieces(over_time, series);
+        let steadiness = match &pieces {
+            Some(pieces) => Steadiness::of_series(pieces, sample_seconds(series)),
             None => sampled(),
         };
-        let latency = iolite_stored::latency_with_percentiles(measured);
-        let percentiles = PERCENTILES.map(|asked| iolite_stored::percentile(latency?.1, asked));
         Row {
             direction,
             iops: number(measured, "iops"),
             bandwidth: iolite_stored::bandwidth(measured),
-            percentiles,
-            is_total: latency.is_some_and(|(key, _)| key != "clat_ns"),
             steadiness,
+            rates: pieces.map(|pieces| rates(&pieces)).unwrap_or_default(),
+            ..Row::with_latency(iolite_stored::latency_with_percentiles(measured))
+        }
+    }
+
+    /// A row with only latencies, which have this key.
+    fn with_latency(latency: Option<(&str, &Value)>) -> Row {
+        let max = latency.and_then(|(_, latency)| latency["max"].as_f64());
+        // A percentile is the middle of a bin of the histogram, which may be above the largest value.
+        let at = |asked| Some(iolite_stored::percentile(latency?.1, asked)?.min(max.unwrap_or(f64::MAX)));
+        Row {
+            direction: "",
+            iops: 0.0,
+            bandwidth: 0.0,
+            percentiles: PERCENTILES.map(at),
+            is_total: latency.is_some_and(|(key, _)| key != "clat_ns"),
+            max,
+            steadiness: None,
+            rates: Vec::new(),
+            latencies: latency.and_then(|(_, latency)| iolite_stored::bins(latency)).unwrap_or_default(),
         }
     }
 }
@@ -190,7 +296,8 @@ fn sums(report: &Value, jobs: &[&Value]) -> Vec<(String, Vec<Row>)> {
         let merged = merged.rev().find(|value| value["jobname"] == ALL);
         let all = merged.map_or_else(|| rows(jobs), |all| Job::of(all, &Value::Null, &Value::Null).rows);
         let several = hosts.into_iter().filter(|(_, own)| own.len() > 1);
-        let each = several.map(|(name, own)| (format!("all jobs on {}", short(name)), rows(&own)));
+        let each =
+            several.map(|(name, own)| (format!("all jobs on {}", one_line(name, MOST_IN_NAME)), rows(&own)));
         return std::iter::once((ALL.to_owned(), all)).chain(each).collect();
     }
     let is_one = groups.len() == 1;
@@ -199,6 +306,8 @@ fn sums(report: &Value, jobs: &[&Value]) -> Vec<(String, Vec<Row>)> {
     several.map(|(group, members)| (name(group), rows(&members))).collect()
 }
 
+/// The most characters of a machine's name.
+const MOST_IN_NAME: usize = 80;
 /// All machines together.
 const ALL: &str = "All clients";
 
@@ -223,13 +332,17 @@ fn sum(direction: &'static str, members: &[&Value]) -> Option<Row> {
         let sum = merged.entry(latency).or_default();
         *sum = sum.saturating_add(count);
     }
+    let max = members.iter().filter_map(|job| job[direction][key?]["max"].as_f64()).reduce(f64::max);
     (longest > 0.0).then(|| Row {
         direction,
         iops: of_all("total_ios") / longest,
         bandwidth: of_all("io_bytes") / longest,
         percentiles: PERCENTILES.map(|asked| iolite_stored::percentile_of_bins(&merged, asked)),
         is_total: key.is_some_and(|key| key != "clat_ns"),
+        max,
         steadiness: None,
+        rates: Vec::new(),
+        latencies: merged,
     })
 }
 

@@ -1,0 +1,69 @@
+//! What the terminal of the user can show, and which report suits it.
+
+use iolite_options::{ColorWhen, Name, OutputFormat, RunOptions};
+use iolite_summary::screen::Terminal;
+use std::io::{self, IsTerminal};
+
+/// The environment variable that names the formats for a terminal, as `--output-format` does.
+const FORMATS: &str = "IOLITE_FORMAT";
+
+/// Takes the format that people like to read, if the report goes to a terminal and no format was chosen. Under the name
+/// `fio`, the report is always fio's.
+///
+/// # Errors
+/// The environment names a format that does not exist.
+pub fn choose_format(name: Name, run: &mut RunOptions) -> Result<(), String> {
+    if name.is_strict() || run.has_chosen_format || run.output.is_some() || !io::stdout().is_terminal() {
+        return Ok(());
+    }
+    run.output_format = match std::env::var(FORMATS) {
+        Ok(value) if !value.is_empty() => {
+            OutputFormat::list(&value).map_err(|why| format!("{FORMATS}={value}: {why}"))?
+        }
+        _ => vec![OutputFormat::Summary],
+    };
+    Ok(())
+}
+
+/// The terminal of standard output.
+pub fn of_output(color: ColorWhen) -> Terminal {
+    Terminal {
+        columns: columns().unwrap_or(Terminal::default().columns),
+        is_ascii: is_ascii(),
+        has_colors: match color {
+            ColorWhen::Always => true,
+            ColorWhen::Never => false,
+            ColorWhen::Auto => io::stdout().is_terminal() && is_set("NO_COLOR").is_none() && !is_dumb(),
+        },
+    }
+}
+
+/// The columns of the terminal of standard output, if it is one that erases lines: the size may change at any time.
+pub fn columns() -> Option<usize> {
+    if is_dumb() || !io::stdout().is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// Whether the locale has ASCII only.
+pub fn is_ascii() -> bool {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(is_set);
+    !set.is_some_and(|value| {
+        let value = value.to_ascii_lowercase();
+        value.contains("utf-8") || value.contains("utf8")
+    })
+}
+
+/// A terminal without escape sequences.
+fn is_dumb() -> bool {
+    is_set("TERM").is_none_or(|kind| kind == "dumb")
+}
+
+/// The value of an environment variable that is not empty.
+fn is_set(variable: &str) -> Option<String> {
+    std::env::var_os(variable)
+        .map(|value| value.to_string_lossy().into_owned())
+        .filter(|value| !value.is_empty())
+}
