@@ -5,6 +5,7 @@ mod page;
 use crate::console::{self, Console};
 use crate::exit_status::INTERRUPTED;
 use crate::messages::{complain, program, told};
+use crate::metrics_push::Collector;
 use crate::repeated::Repeated;
 use crate::report_formats::Formats;
 use crate::saving::Saving;
@@ -101,6 +102,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     let signals = SignalQueue::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGUSR1])
         .map_err(|error| vec![format!("signals cannot be received: {error}")])?;
     check_files(&addresses, process::allow_many_files()).map_err(|why| vec![why])?;
+    let collector = Collector::of(&run).map_err(|why| vec![why])?;
     let check = |_: &Path| Ok(());
     let saving = Saving::prepare(name, &run, &check).map_err(|why| vec![why])?;
     let mut console = run_files::check_against(&run, &|_| None)
@@ -110,7 +112,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     // Under the name `fio`, JSON has only fio's keys.
     let is_in_json = (asked(OutputFormat::Json) || asked(OutputFormat::JsonPlus)) && !name.is_strict();
     let wants_series = saving.is_some()
-        || run.web.is_some()
+        || run.is_served()
         || is_in_json
         || [OutputFormat::Html, OutputFormat::Summary, OutputFormat::Markdown].into_iter().any(asked);
     let settings = Settings {
@@ -198,6 +200,11 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     // A report that could not be written is stored all the same; jobs that did not run have no report.
     let saving = saving.filter(|_| !session.refused);
     let is_kept = saving.is_none_or(|saving| saving.keep(&session.cluster.together()));
+    let collector = collector.filter(|_| !session.refused);
+    let pushed = collector.map_or(Ok(()), |collector| collector.push(name, &session.cluster.together()));
+    if let Err(why) = &pushed {
+        complain(name, why);
+    }
     session.show();
     // After the report: logs may be long, and the network slow.
     finished.gather(&mut |index, told| session.take(index, told));
@@ -216,7 +223,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         return Err(vec![error]);
     }
     match exit_status::of(name, asked, session.failed, session.failures) {
-        0 if !is_kept => Ok(1),
+        0 if !is_kept || pushed.is_err() => Ok(1),
         status => Ok(status),
     }
 }

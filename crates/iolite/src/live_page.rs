@@ -1,4 +1,4 @@
-//! `--web`: the page of a running run, from the run's side.
+//! `--web` and `--metrics`: the page and the metrics of a running run, from the run's side.
 
 use crate::console;
 use iolite_options::{Name, RunOptions, WebTls};
@@ -6,7 +6,7 @@ use iolite_page::logs::Drawings;
 use iolite_remote::message::machine_name;
 use iolite_report::Program;
 use iolite_stats::{Event, Report};
-use iolite_web::{Certified, Hello, LivePage, Lost};
+use iolite_web::{Certified, Hello, LivePage, Lost, Places};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -53,7 +53,8 @@ impl Live {
     /// # Errors
     /// Why it cannot be served.
     pub fn start(name: Name, run: &RunOptions, about: About) -> Result<Live, String> {
-        let Some(address) = run.web else { return Ok(Live(None)) };
+        let (page, metrics) = (run.web, run.metrics);
+        let Some(address) = page.or(metrics) else { return Ok(Live(None)) };
         let program = name.own_version().to_owned();
         let About { outline, blocks, interval, of_hosts } = about;
         let interval_ns = interval.as_nanos() as u64;
@@ -61,11 +62,17 @@ impl Live {
         let certified =
             certified(address, run.web_tls.as_ref()).map_err(|why| format!("--web-tls: {why}"))?;
         let fingerprint = told(run.web_tls.as_ref(), certified.as_ref());
-        let page = LivePage::start(address, certified, hello).map_err(|why| format!("--web: {why}"))?;
-        let [owner, guest] = page.addresses();
-        console::print_error(&format!(
-            "{name}: --web: the run is at {owner}\n{name}: --web: for those who may only look: {guest}\n"
-        ));
+        let option = if page.is_some() { "--web" } else { "--metrics" };
+        let page = LivePage::start(Places { page, metrics }, certified, hello)
+            .map_err(|why| format!("{option}: {why}"))?;
+        if let Some([owner, guest]) = page.addresses() {
+            console::print_error(&format!(
+                "{name}: --web: the run is at {owner}\n{name}: --web: for those who may only look: {guest}\n"
+            ));
+        }
+        if let Some(metrics) = page.metrics() {
+            console::print_error(&format!("{name}: --metrics: the metrics are at {metrics}\n"));
+        }
         if let Some(words) = fingerprint {
             console::print_error(&format!("{name}: --web-tls: {words}\n"));
         }

@@ -2,6 +2,7 @@
 
 use crate::console::Console;
 use crate::messages::{complain, diagnostic, program};
+use crate::metrics_push::Collector;
 use crate::saving::Saving;
 use crate::session::{self, Session};
 use crate::{console, debug, exit_status, external_engines, merged_traces, run_files, storage_names};
@@ -121,6 +122,13 @@ pub(crate) fn run_jobs(
     if run.parse_only {
         return 0;
     }
+    let collector = match Collector::of(run) {
+        Ok(collector) => collector,
+        Err(why) => {
+            complain(name, &why);
+            return 1;
+        }
+    };
     let prepared = match Prepared::new(&plan, &machine) {
         Ok(prepared) => prepared,
         Err(error) => return refuse(name, run, &plan, &machine, &error),
@@ -182,11 +190,15 @@ pub(crate) fn run_jobs(
     }
     // A report that could not be written is stored all the same.
     let is_kept = saving.is_none_or(|saving| saving.keep(&outcome.report));
+    let pushed = collector.map_or(Ok(()), |collector| collector.push(name, &outcome.report));
+    if let Err(why) = &pushed {
+        complain(name, why);
+    }
     // Shown last: if the page's process hangs, the report is already written and stored.
     session.show(&outcome.report);
     match status(name, &outcome) {
         _ if written.is_err() => 1,
-        0 if !is_kept => 1,
+        0 if !is_kept || pushed.is_err() => 1,
         status => status,
     }
 }

@@ -34,6 +34,7 @@ mod live_page;
 mod local_run;
 mod merged_traces;
 mod messages;
+mod metrics_push;
 mod mpi;
 mod output_file;
 mod page_logs;

@@ -104,7 +104,10 @@ impl<'a> Session<'a> {
         let asked = |format| self.run.output_format.contains(&format);
         let is_told = asked(OutputFormat::Json) || asked(OutputFormat::JsonPlus);
         let is_page = asked(OutputFormat::Html) || self.run.web.is_some();
-        let is_shown = is_page || asked(OutputFormat::Summary) || asked(OutputFormat::Markdown);
+        let is_shown = is_page
+            || self.run.metrics.is_some()
+            || asked(OutputFormat::Summary)
+            || asked(OutputFormat::Markdown);
         // Under the name `fio`, JSON has only fio's keys.
         if !is_kept && !is_shown && (!is_told || self.name.is_strict()) {
             return;
@@ -140,7 +143,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// Why it cannot be served.
     pub fn serve(&mut self, plan: &Plan, outline: impl FnOnce() -> Report) -> Result<(), String> {
-        if self.run.web.is_some() {
+        if self.run.is_served() {
             let outline = Report { facts: self.facts.clone(), ..outline() };
             let blocks = plan.blocks_of_workers();
             let interval = Recorder::interval(blocks.len());

@@ -398,17 +398,22 @@ fn jobs_beside_profile(sections: &[Section], files: &[OsString]) -> Option<Diagn
 
 /// Refuses a page that an eavesdropper could read on the network.
 fn page_for_all(asked: &Asked) -> Option<Diagnostic> {
-    let address = asked.run.web?;
-    let why = check_web(address, asked.run.web_tls.as_ref(), "--web-tls").err()?;
-    Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message: format!("--web={address}: {why}") })
+    [("web", asked.run.web), ("metrics", asked.run.metrics)].into_iter().find_map(|(option, address)| {
+        let address = address?;
+        let why = check_web(address, asked.run.web_tls.as_ref(), "--web-tls").err()?;
+        let message = format!("--{option}={address}: {why}");
+        Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message })
+    })
 }
 
 /// Options for the page of a run have no effect without such a page.
 fn page_of_no_run(asked: &Asked) -> Option<Diagnostic> {
-    let message = match (asked.run.web, asked.run.web_linger) {
-        (None, Some(_)) => "--web-linger: has no effect without --web",
-        (None, None) if asked.run.web_tls.is_some() => "--web-tls: has no effect without --web",
-        (Some(_), _) if asked.others.server.is_some() => "--web: has no effect with --server",
+    let run = &asked.run;
+    let message = match run.is_served() {
+        false if run.web_linger.is_some() => "--web-linger: has no effect without --web or --metrics",
+        false if run.web_tls.is_some() => "--web-tls: has no effect without --web or --metrics",
+        true if asked.others.server.is_some() && run.web.is_some() => "--web: has no effect with --server",
+        true if asked.others.server.is_some() => "--metrics: has no effect with --server",
         _ => return None,
     };
     Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message: message.to_owned() })

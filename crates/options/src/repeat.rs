@@ -85,6 +85,8 @@ fn obstacles(asked: &Asked) -> Vec<Diagnostic> {
         ("--client", !asked.others.clients.is_empty()),
         ("--mpi", asked.others.mpi.is_some()),
         ("--web", run.web.is_some()),
+        ("--metrics", run.metrics.is_some()),
+        ("--metrics-push", run.metrics_push.is_some()),
         ("--merge-blktrace-only", run.merge_blktrace_only),
         ("--debug", run.debug != usual.debug),
         ("--profile", run.profile.is_some()),

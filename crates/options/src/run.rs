@@ -159,6 +159,11 @@ pub struct RunOptions {
     pub web_tls: Option<WebTls>,
     /// `--web-linger`: for how many milliseconds that page stays after the run.
     pub web_linger: Option<u64>,
+    /// `--metrics`: the address of its metrics; port 0 = any free port.
+    pub metrics: Option<SocketAddr>,
+    /// `--metrics-push`: the URL of a collector that gets the figures at the end.
+    #[serde(skip)]
+    pub metrics_push: Option<String>,
     /// `--save`: the run is kept in the store, with this label (empty = none). Other machines store no runs.
     #[serde(skip)]
     pub save: Option<String>,
@@ -177,6 +182,11 @@ impl RunOptions {
     /// Whether a person reads the report. Output for programs contains only what they parse.
     pub fn is_for_people(&self) -> bool {
         self.output_format.iter().any(|format| format.is_for_people())
+    }
+
+    /// Whether the run is watched from other processes while it goes on.
+    pub fn is_served(&self) -> bool {
+        self.web.is_some() || self.metrics.is_some()
     }
 
     /// The file for a page beside other formats: the report's name with `.html` instead of an ending that names a
@@ -227,6 +237,8 @@ impl Default for RunOptions {
             web: None,
             web_tls: None,
             web_linger: None,
+            metrics: None,
+            metrics_push: None,
             save: None,
             store: None,
             no_series: false,

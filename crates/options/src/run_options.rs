@@ -6,6 +6,7 @@ mod landings;
 
 use crate::machine_options::{Named, Others, WhenLost};
 use crate::values::Notes;
+use crate::web::metrics_address;
 use crate::{OutputFormat, Repeat, RunOptions, SelfTest, profiles, web_address, web_tls};
 pub(crate) use landings::UNKNOWN_CATEGORY;
 use landings::{
@@ -637,6 +638,29 @@ pub(crate) static ALL: &[RunOption] = &[
         ],
         Some(|asked, value| {
             asked.run.web = Some(web_address(value)?);
+            Ok(())
+        }),
+    ),
+    option(
+        "metrics",
+        '9',
+        Required("address:port"),
+        &[
+            "Serve metrics of the run for Prometheus at http://ADDRESS:PORT/metrics; a port alone is",
+            "one of this machine (127.0.0.1)",
+        ],
+        Some(|asked, value| {
+            asked.run.metrics = Some(metrics_address(value)?);
+            Ok(())
+        }),
+    ),
+    option(
+        "metrics-push",
+        '6',
+        Required("URL"),
+        &["Send the figures to this collector (OTLP over HTTP, in JSON) when the run is over"],
+        Some(|asked, value| {
+            asked.run.metrics_push = Some(value.to_owned());
             Ok(())
         }),
     ),

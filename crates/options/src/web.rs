@@ -33,6 +33,20 @@ pub fn web_address(value: &str) -> Result<SocketAddr, String> {
         .ok_or_else(|| "not an address and a port, such as 127.0.0.1:8080 or [::1]:8080".to_owned())
 }
 
+/// The address and port of metrics, or only a port, which is one of the loopback address.
+///
+/// # Errors
+/// The reason why the value is no such address, as text.
+pub(crate) fn metrics_address(value: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = value.parse::<u16>() {
+        return Ok((Ipv4Addr::LOCALHOST, port).into());
+    }
+    match value {
+        "" => Err("not a port, or an address and a port, such as 9464 or 127.0.0.1:9464".to_owned()),
+        value => web_address(value),
+    }
+}
+
 /// Parses `new`, or the names of one or two files.
 ///
 /// # Errors

@@ -15,16 +15,27 @@
 //! | connections and their limits | `server.rs`, `transport.rs`; keys and names: `security.rs` |
 //! | requests and answers | `request.rs`, `answer.rs` |
 //! | access control | `access.rs` |
+//! | metrics of a run | `metrics.rs`, their text: `exposition.rs` |
 //!
 //! Each connection has its own thread, as in `iolite-remote`; there are few. It serves one request, so that a request
 //! cannot contain another one. `httparse` parses heads. A framework (hyper, axum) would bring an asynchronous runtime
 //! for a handful of routes.
 
+/// `write!` into a string, which cannot fail.
+macro_rules! put {
+    ($text:expr, $($format:tt)*) => {{
+        use std::fmt::Write;
+        write!($text, $($format)*).expect("strings take everything");
+    }};
+}
+
 mod access;
 mod answer;
 mod event_stream;
+mod exposition;
 mod form;
 mod message;
+mod metrics;
 mod process;
 mod request;
 mod run;
@@ -40,8 +51,9 @@ mod transport;
 pub use access::{Rights, Token};
 pub use event_stream::{LOST, WAITS};
 pub use message::{Held, Hello, Judgement, Mistake, Step, Written};
+pub use metrics::LIMITS;
 pub use process::serve;
-pub use run_side::{LivePage, Lost};
+pub use run_side::{LivePage, Lost, Places};
 pub use security::Certified;
 pub use stored_results::{Entry, Library, Resident};
 pub use submitted_jobs::{Clerk, Desk, JobChannel};

@@ -3,6 +3,7 @@
 use crate::access::{Access, Admission};
 use crate::answer::Answer;
 use crate::message::{HAS_ALL, ToPage};
+use crate::metrics::Metrics;
 use crate::request::Request;
 use crate::run::Run;
 use crate::security::{Certified, Names};
@@ -50,18 +51,32 @@ pub fn serve() -> io::Result<()> {
     let parent = Process::of(parent_id().try_into().unwrap_or(0));
     let mut channel = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     channel.peer_addr()?;
-    let listener = TcpListener::from(io::stdout().as_fd().try_clone_to_owned()?);
-    listener.local_addr()?;
+    // A place that is not served has no socket.
+    let listener = |stream: &dyn AsFd| -> io::Result<Option<TcpListener>> {
+        let listener = TcpListener::from(stream.as_fd().try_clone_to_owned()?);
+        Ok(listener.local_addr().is_ok().then_some(listener))
+    };
+    let (of_page, of_metrics) = (listener(&io::stdout())?, listener(&io::stderr())?);
+    if of_page.is_none() && of_metrics.is_none() {
+        return Err(io::ErrorKind::NotConnected.into());
+    }
     let nothing = File::options().read(true).write(true).open("/dev/null")?;
     replace(&io::stdin(), &nothing)?;
     replace(&io::stdout(), &nothing)?;
+    replace(&io::stderr(), &nothing)?;
     let Ok(ToPage::Hello(hello, setup)) = frame::read(&mut channel) else { return Ok(()) };
     let linger = hello.linger_ms.map(Duration::from_millis);
     let run = Arc::new(Run::new(*hello, parent));
     let open = Open::default();
     let security = setup.certified.as_ref().map(Certified::config).transpose().map_err(io::Error::other)?;
     let names = setup.certified.map_or(Names::Here, |certified| Names::Certified(Box::new(certified)));
-    {
+    if let Some(listener) = of_metrics {
+        let (site, security) = (Arc::new(Metrics(run.clone())), security.clone());
+        // Its readers come again and again; nobody waits for them.
+        thread::Builder::new()
+            .spawn(move || server::serve(&listener, security.as_ref(), &site, &Open::default()))?;
+    }
+    if let Some(listener) = of_page {
         let site = Arc::new(Own { run: run.clone(), access: Access::new(setup.tokens, names)? });
         let open = open.clone();
         thread::Builder::new().spawn(move || server::serve(&listener, security.as_ref(), &site, &open))?;

@@ -3,7 +3,9 @@
 use crate::access::{Access, Rights};
 use crate::answer::{Answer, stream_head};
 use crate::event_stream::{Position, events_for};
+use crate::exposition::Format;
 use crate::message::Hello;
+use crate::metrics;
 use crate::request::Request;
 use crate::shared_events::SharedEvents;
 use crate::state::State;
@@ -30,6 +32,8 @@ pub struct Run {
     /// The process that controls the run; `None` = it cannot be signalled safely.
     controller: Option<Process>,
     outline: Value,
+    /// The program and its version.
+    program: String,
     of_hosts: bool,
     /// When sending to readers began.
     began: Instant,
@@ -38,7 +42,7 @@ pub struct Run {
 impl Run {
     /// A run that has not begun.
     pub fn new(hello: Hello, controller: Option<Process>) -> Run {
-        let program = Program { version: hello.program.clone(), own_version: hello.program };
+        let program = Program { version: hello.program.clone(), own_version: hello.program.clone() };
         let mut json = Vec::new();
         // Writing to memory does not fail.
         let _ = Json { bins: false }.write(&hello.outline, &program, &mut json);
@@ -64,7 +68,12 @@ impl Run {
         let outline = serde_json::from_slice(&json).unwrap_or_default();
         let of_hosts = hello.of_hosts;
         let (state, changed, began) = (Mutex::new(state), Condvar::new(), Instant::now());
-        Run { of_hosts, state, changed, controller, outline, began }
+        Run { of_hosts, state, changed, controller, outline, program: hello.program, began }
+    }
+
+    /// Its metrics.
+    pub fn metrics(&self, format: Format) -> String {
+        metrics::text(&self.state(), &self.program, format)
     }
 
     /// Locks the state of the run.

@@ -31,7 +31,9 @@ pub struct LivePage {
     process: Child,
     handing: Handing,
     /// The addresses of the page: with the right to end the run, and with only the right to look.
-    addresses: [String; 2],
+    addresses: Option<[String; 2]>,
+    /// The address of the metrics.
+    metrics: Option<String>,
     /// It has everything, and continues alone.
     is_released: bool,
 }
@@ -63,40 +65,55 @@ impl fmt::Display for Lost {
     }
 }
 
+/// Where a run can be watched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// Its page.
+    pub page: Option<SocketAddr>,
+    /// Its metrics.
+    pub metrics: Option<SocketAddr>,
+}
+
 impl LivePage {
-    /// Starts the process that serves a page at this address, with this encryption.
+    /// Starts the process that serves a run at these addresses, with this encryption.
     ///
     /// # Errors
-    /// The address cannot be used, or the process cannot be started; the message names the step that failed.
-    pub fn start(
-        address: SocketAddr,
-        certified: Option<Certified>,
-        hello: Hello,
-    ) -> Result<LivePage, String> {
+    /// An address cannot be used, or the process cannot be started; the message names the step that failed.
+    pub fn start(places: Places, certified: Option<Certified>, hello: Hello) -> Result<LivePage, String> {
         // Not by path: the file may have been replaced, and both ends must be the same program.
-        LivePage::start_with("/proc/self/exe", address, certified, hello)
+        LivePage::start_with("/proc/self/exe", places, certified, hello)
     }
 
     fn start_with(
         program: &str,
-        address: SocketAddr,
+        places: Places,
         certified: Option<Certified>,
         hello: Hello,
     ) -> Result<LivePage, String> {
         let failed = |step: String| move |error: io::Error| format!("{step}: {}", describe_error(&error));
-        let listener = TcpListener::bind(address).map_err(failed(address.to_string()))?;
-        let address = listener.local_addr().map_err(failed(address.to_string()))?;
+        let listen = |address: Option<SocketAddr>| -> Result<Option<(TcpListener, SocketAddr)>, String> {
+            let Some(address) = address else { return Ok(None) };
+            let listener = TcpListener::bind(address).map_err(failed(address.to_string()))?;
+            let bound = listener.local_addr().map_err(failed(address.to_string()))?;
+            Ok(Some((listener, bound)))
+        };
+        let (of_page, of_metrics) = (listen(places.page)?, listen(places.metrics)?);
         let tokens = Token::of(&[Rights::End, Rights::Look]).map_err(failed("random secrets".to_owned()))?;
         let scheme = if certified.is_some() { "https" } else { "http" };
-        let addresses =
-            [0, 1].map(|one: usize| format!("{scheme}://{address}/?token={}", tokens[one].secret));
+        let addresses = of_page.as_ref().map(|(_, address)| {
+            [0, 1].map(|one: usize| format!("{scheme}://{address}/?token={}", tokens[one].secret))
+        });
+        let metrics = of_metrics.as_ref().map(|(_, address)| format!("{scheme}://{address}/metrics"));
         let (channel, its_channel) =
             UnixStream::pair().map_err(failed("a socket for the process of the page".to_owned()))?;
         let mut command = Command::new(program);
-        command.arg0("iolite").arg(WORD).stdin(OwnedFd::from(its_channel)).stdout(OwnedFd::from(listener));
+        command.arg0("iolite").arg(WORD).stdin(OwnedFd::from(its_channel));
         // The process may live on for long. So it must not keep the caller's output, locks or pipes open, nor any file
         // system busy.
-        command.stderr(Stdio::null());
+        let given = |place: Option<(TcpListener, _)>| {
+            place.map_or_else(Stdio::null, |(listener, _)| Stdio::from(OwnedFd::from(listener)))
+        };
+        command.stdout(given(of_page)).stderr(given(of_metrics));
         start_with_standard_streams_only(&mut command);
         command.current_dir("/");
         // An interrupt from the terminal is meant for the run: the page shows its end.
@@ -110,12 +127,17 @@ impl LivePage {
         drop(command);
         let handing = Handing::over(channel, hello, Setup { tokens, certified })
             .map_err(failed("the process of the page does not take the run".to_owned()))?;
-        Ok(LivePage { process, handing, addresses, is_released: false })
+        Ok(LivePage { process, handing, addresses, metrics, is_released: false })
     }
 
     /// The addresses of the page: with the right to end the run, and with only the right to look. They contain secrets.
-    pub fn addresses(&self) -> &[String; 2] {
-        &self.addresses
+    pub fn addresses(&self) -> Option<&[String; 2]> {
+        self.addresses.as_ref()
+    }
+
+    /// The address of the metrics.
+    pub fn metrics(&self) -> Option<&str> {
+        self.metrics.as_deref()
     }
 
     /// Passes on an event, if pages show it. Does not block.
@@ -317,12 +339,13 @@ mod tests {
     #[test]
     fn the_step_that_failed_is_named() {
         let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let told = LivePage::start_with("/dev/null/exe", free, None, hello()).unwrap_err();
+        let page = |address| Places { page: Some(address), metrics: None };
+        let told = LivePage::start_with("/dev/null/exe", page(free), None, hello()).unwrap_err();
         let expected = "the process of the page cannot be started from /dev/null/exe: Not a directory";
         assert_eq!(told, expected);
         let listener = TcpListener::bind(free).unwrap();
         let taken = listener.local_addr().unwrap();
-        let told = LivePage::start(taken, None, hello()).unwrap_err();
+        let told = LivePage::start(page(taken), None, hello()).unwrap_err();
         assert_eq!(told, format!("{taken}: Address already in use"));
     }
 }

@@ -15,7 +15,6 @@ use iolite_page::live::STYLE;
 use iolite_page::text::{bandwidth, count, escaped, short};
 use rustls::ServerConfig;
 use serde_json::Value;
-use std::fmt::Write;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,11 +25,6 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; base-
 /// The maximum length of a list, and of a side of a comparison.
 const MOST_LISTED: usize = 500;
 const MOST_COMPARED: usize = 200;
-
-/// `write!` into a string, which cannot fail.
-macro_rules! put {
-    ($text:expr, $($format:tt)*) => { write!($text, $($format)*).expect("strings take everything") };
-}
 
 /// A result in a list.
 #[derive(Clone, Debug, Default, PartialEq)]

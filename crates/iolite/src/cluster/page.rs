@@ -187,7 +187,7 @@ impl HostsPage {
     /// # Errors
     /// The page cannot be served.
     pub fn start(name: Name, run: &RunOptions, labels: &[String]) -> Result<Option<HostsPage>, String> {
-        if run.web.is_none() {
+        if !run.is_served() {
             return Ok(None);
         }
         let gathered = Gathered::of(labels);

@@ -53,6 +53,7 @@ mod logs;
 mod lost_hosts;
 mod machine;
 mod memory;
+mod metrics;
 mod names;
 mod nbd;
 mod network;

@@ -1,0 +1,198 @@
+//! The metrics of a running run, for programs that scrape them: `/metrics`.
+
+use crate::answer::Answer;
+use crate::exposition::{Distribution, Family, Format, Kind, Labels, Text};
+use crate::request::Request;
+use crate::run::Run;
+use crate::server::Site;
+use crate::state::State;
+use crate::transport::Wire;
+use iolite_stats::{Counters, Latency, midpoint};
+use iolite_types::Direction;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The limits of classic histograms in seconds: three per power of ten from a microsecond to ten seconds, a range that
+/// contains page caches and disks that hang.
+pub const LIMITS: &[f64] = &[
+    1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2, 0.5,
+    1.0, 2.0, 5.0, 10.0,
+];
+
+/// All metrics of a run. (Names and units follow <https://prometheus.io/docs/practices/naming/>.)
+pub mod families {
+    use super::{Family, Kind};
+
+    const fn family(
+        name: &'static str,
+        unit: Option<&'static str>,
+        kind: Kind,
+        help: &'static str,
+    ) -> Family {
+        Family { name, unit, kind, help }
+    }
+
+    pub const BUILD: Family = family("iolite_build", None, Kind::Info, "The program.");
+    pub const RUN: Family = family("iolite_run", None, Kind::Info, "The run and its machine.");
+    pub const ELAPSED: Family =
+        family("iolite_run_elapsed_seconds", Some("seconds"), Kind::Gauge, "Time since the run began.");
+    pub const PROGRESS: Family =
+        family("iolite_run_progress_ratio", Some("ratio"), Kind::Gauge, "The share that is done, if known.");
+    pub const REMAINING: Family =
+        family("iolite_run_remaining_seconds", Some("seconds"), Kind::Gauge, "Time left, if known.");
+    pub const WORKERS: Family = family("iolite_workers", None, Kind::Gauge, "Workers by what they do.");
+    pub const IOS: Family = family("iolite_ios", None, Kind::Counter, "I/Os completed.");
+    pub const BYTES: Family =
+        family("iolite_transferred_bytes", Some("bytes"), Kind::Counter, "Bytes transferred.");
+    pub const LATENCY: Family = family(
+        "iolite_completion_latency_seconds",
+        Some("seconds"),
+        Kind::Histogram,
+        "Latency of completion.",
+    );
+    pub const MESSAGES: Family =
+        family("iolite_messages", None, Kind::Counter, "Notes, warnings and errors of the run.");
+}
+
+/// Serves the metrics of a run.
+#[derive(Debug)]
+pub struct Metrics(pub Arc<Run>);
+
+impl Site for Metrics {
+    fn answer(&self, request: &Request, to: &mut Wire) {
+        let answer = match (request.method.as_str(), request.path.as_str()) {
+            ("GET", "/metrics") => {
+                let format = Format::wanted(request.one("accept"));
+                Answer::file(format.content_type(), &self.0.metrics(format))
+            }
+            ("GET", "/") => Answer::text(200, "The metrics of this run are at /metrics."),
+            ("GET", _) => Answer::text(404, "There is nothing here but /metrics."),
+            _ => Answer::text(405, "This cannot be asked for here."),
+        };
+        // It does not matter if a reader does not accept its answer.
+        let _ = answer.send(to);
+    }
+}
+
+/// The metrics of a run in this state.
+pub fn text(state: &State, program: &str, format: Format) -> String {
+    let mut text = Text::new(format);
+    let one = |value: f64| vec![(Labels::new(), value)];
+    let version = program.split_once('-').map_or(program, |(_, version)| version);
+    text.values(&families::BUILD, &[(vec![("version", version.to_owned())], 1.0)]);
+    text.values(&families::RUN, &[(about(state), 1.0)]);
+    text.values(&families::ELAPSED, &one(state.elapsed_ns as f64 / 1e9));
+    text.values(&families::PROGRESS, &state.percent.map(|percent| one(percent / 100.0)).unwrap_or_default());
+    text.values(&families::REMAINING, &state.eta_s.map(|seconds| one(seconds as f64)).unwrap_or_default());
+    let mut doing: BTreeMap<&str, f64> =
+        ["setting_up", "running", "verifying", "ended", "failed"].map(|word| (word, 0.0)).into();
+    let whole = usize::from(state.of_hosts);
+    for letter in state.letters.iter().skip(whole) {
+        *doing.entry(does(*letter)).or_default() += 1.0;
+    }
+    let doing: Vec<_> =
+        doing.into_iter().map(|(word, count)| (vec![("state", word.to_owned())], count)).collect();
+    text.values(&families::WORKERS, &doing);
+    let sums = sums(state);
+    let of = |value: fn(&Counters) -> u64| -> Vec<(Labels<'static>, f64)> {
+        sums.iter().map(|(labels, counters)| (labels.clone(), value(counters) as f64)).collect()
+    };
+    text.values(&families::IOS, &of(|counters| counters.ios));
+    text.values(&families::BYTES, &of(|counters| counters.bytes));
+    let latencies = sums.iter().filter(|(_, counters)| counters.latency.moments.count > 0);
+    let latencies: Vec<_> =
+        latencies.map(|(labels, counters)| (labels.clone(), distribution(&counters.latency))).collect();
+    text.distributions(&families::LATENCY, &latencies);
+    text.values(&families::MESSAGES, &one(state.told as f64));
+    text.end()
+}
+
+/// Facts about the machine.
+fn about(state: &State) -> Labels<'static> {
+    let facts = state.outline.facts.iter().flat_map(|facts| &facts.host);
+    let find = |wanted: &str| {
+        facts.clone().find(|(name, _)| name == wanted).map_or_else(String::new, |(_, value)| value.clone())
+    };
+    vec![("host", host(state)), ("kernel", find("kernel")), ("cpu", find("cpu"))]
+}
+
+/// The name of the machine.
+fn host(state: &State) -> String {
+    let mut facts = state.outline.facts.iter().flat_map(|facts| &facts.host);
+    facts.find(|(name, _)| name == "name").map_or_else(String::new, |(_, value)| value.clone())
+}
+
+/// What a worker does, by the letter of its state.
+fn does(letter: char) -> &'static str {
+    match letter {
+        'R' | 'r' | 'W' | 'w' | 'D' | 'd' | 'M' | 'm' | '/' | 'F' => "running",
+        'V' => "verifying",
+        '_' | 'E' | 'f' => "ended",
+        'X' | 'K' | crate::LOST => "failed",
+        _ => "setting_up",
+    }
+}
+
+/// The counters of each job and direction. Workers of the same job are one: as clones they have the same labels.
+fn sums(state: &State) -> Vec<(Labels<'static>, Counters)> {
+    let Some(sample) = state.recorder.latest() else { return Vec::new() };
+    let here = host(state);
+    let mut sums: BTreeMap<(&str, &str, Direction), Counters> = BTreeMap::new();
+    for (worker, block) in sample.workers.iter().zip(&state.blocks) {
+        let Some(job) = block.and_then(|block| state.outline.jobs.get(block as usize)) else { continue };
+        // The first job of several machines is the sum of the others.
+        let (name, host) = match (state.of_hosts, *block) {
+            (true, Some(0)) => continue,
+            (true, _) => ("", job.name.as_str()),
+            (false, _) => (job.name.as_str(), job.host.as_deref().unwrap_or(&here)),
+        };
+        for direction in Direction::ALL {
+            let counters = &worker.counters[direction];
+            if counters.ios == 0 && !worker.uses[direction] {
+                continue;
+            }
+            let sum = sums.entry((name, host, direction)).or_default();
+            sum.ios = sum.ios.saturating_add(counters.ios);
+            sum.bytes = sum.bytes.saturating_add(counters.bytes);
+            sum.latency += &counters.latency;
+        }
+    }
+    let labels = |(job, host, direction): (&str, &str, Direction)| {
+        vec![("host", host.to_owned()), ("job", job.to_owned()), ("direction", direction.name().to_owned())]
+    };
+    sums.into_iter().map(|(key, sum)| (labels(key), sum)).collect()
+}
+
+/// The distribution of a latency. Bins of the histogram are 1.6% wide, and count for the limits above their middle.
+fn distribution(latency: &Latency) -> Distribution {
+    let mut up_to: Vec<(f64, u64)> = LIMITS.iter().map(|limit| (*limit, 0)).collect();
+    for (bucket, count) in latency.histogram.occupied() {
+        let seconds = midpoint(bucket) as f64 / 1e9;
+        let first = up_to.partition_point(|(limit, _)| *limit < seconds);
+        up_to[first..].iter_mut().for_each(|(_, sum)| *sum += count);
+    }
+    Distribution {
+        up_to,
+        count: latency.histogram.total(),
+        sum: latency.moments.mean() * latency.moments.count as f64 / 1e9,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_count_for_each_limit_above_them() {
+        let mut latency = Latency::default();
+        for value in [900, 1_500, 1_500, 4_000_000, 20_000_000_000] {
+            latency.moments.record(value);
+            latency.histogram.record(value);
+        }
+        let Distribution { up_to, count, sum } = distribution(&latency);
+        let at = |limit: f64| up_to.iter().find(|(other, _)| *other == limit).unwrap().1;
+        assert_eq!([1e-6, 2e-6, 2e-3, 5e-3, 10.0].map(at), [1, 3, 3, 4, 4]);
+        assert_eq!(count, 5);
+        assert!((sum - 20.0040039).abs() < 1e-6, "{sum}");
+    }
+}
