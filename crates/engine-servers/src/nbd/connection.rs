@@ -232,11 +232,17 @@ impl Connection {
         self.failure.as_ref().map(|(_, why)| why.as_str())
     }
 
+    /// What the library waits for.
+    fn direction(&self) -> u32 {
+        // SAFETY: the connection exists.
+        unsafe { (self.library.direction)(self.raw) }
+    }
+
     /// Sleeps until the socket is ready for the operation that the library waits for.
     fn wait(&self, limit: Duration) -> io::Result<u32> {
         // SAFETY: the connection exists.
-        let (descriptor, wanted) =
-            unsafe { ((self.library.descriptor)(self.raw), (self.library.direction)(self.raw)) };
+        let descriptor = unsafe { (self.library.descriptor)(self.raw) };
+        let wanted = self.direction();
         let mut events = 0;
         events |= if wanted & READABLE != 0 { libc::POLLIN } else { 0 };
         events |= if wanted & WRITABLE != 0 { libc::POLLOUT } else { 0 };
@@ -361,7 +367,11 @@ impl DrivenByWorker for Connection {
             return Ok(());
         }
         let before = self.count_done();
-        self.notify(READABLE | WRITABLE);
+        // With a command that is sent in part, the library wants to know what the socket is really ready for: told that an
+        // answer can be read, it waits for one, and for nothing else. Otherwise a read that finds nothing is the
+        // cheapest question.
+        let ready = if self.direction() & WRITABLE != 0 { self.wait(Duration::ZERO)? } else { READABLE };
+        self.notify(ready);
         if self.count_done() > before {
             self.silence.hears();
             return Ok(());
@@ -403,5 +413,34 @@ impl Drop for Connection {
             // This cancels all commands in flight. From now on, the library does not access any buffer.
             (self.library.close)(self.raw);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_testing::{NbdServer, or_skip};
+
+    /// The connection waits until more of a large command can be sent, and not only for answers.
+    #[test]
+    fn a_command_that_is_sent_in_part_is_sent_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let server = or_skip!(NbdServer::nbdkit(directory.path(), "memory 64M"));
+        let silence = ServerTimeout::new("nbd_timeout", 60_000_000);
+        let mut connection =
+            or_skip!(Connection::new(server.uri(), server.uri(), silence).map_err(|error| error.to_string()));
+        server.signal(libc::SIGSTOP);
+        let data = vec![7; 16 << 20];
+        // SAFETY: the data lives until the command is done.
+        unsafe { connection.begin(0, Command::Write(data.as_ptr(), false), 0, data.len() as u64) }.unwrap();
+        for _ in 0..3 {
+            connection.drive(Some(Duration::ZERO)).unwrap();
+            assert_ne!(connection.direction() & WRITABLE, 0, "more has to be sent");
+        }
+        server.signal(libc::SIGCONT);
+        while connection.count_done() == 0 {
+            connection.drive(None).unwrap();
+        }
+        assert_eq!(connection.take(1).next(), Some((0, 0)));
     }
 }

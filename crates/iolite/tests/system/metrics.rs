@@ -62,7 +62,7 @@ fn moving(address: &str, accept: &str) -> (String, String) {
 #[test]
 fn a_run_can_be_scraped() {
     let dir = scratch();
-    let (mut running, address) = started(dir.path(), ENDLESS);
+    let (running, address) = started(dir.path(), ENDLESS);
     let (head, body) = moving(&address, "text/plain");
     assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("text/plain; version=0.0.4"), "{head}");
     let first = samples(&body);
@@ -113,7 +113,7 @@ fn a_run_can_be_scraped() {
 #[test]
 fn promtool_finds_nothing() {
     let dir = scratch();
-    let (mut running, address) = started(dir.path(), ENDLESS);
+    let (running, address) = started(dir.path(), ENDLESS);
     let (_, body) = moving(&address, "text/plain");
     running.signal(libc::SIGINT);
     running.wait();
@@ -145,7 +145,7 @@ fn prometheus_scrapes_a_run() {
     if !Command::new("prometheus").arg("--version").output().is_ok_and(|output| output.status.success()) {
         skip!("prometheus is not installed");
     }
-    let (mut running, address) = started(dir.path(), ENDLESS);
+    let (running, address) = started(dir.path(), ENDLESS);
     let example = fs::read_to_string(root().join("deploy/prometheus/iolite.yml")).unwrap();
     let config =
         example.replace("127.0.0.1:9464", &address).replace("scrape_interval: 2s", "scrape_interval: 200ms");
@@ -198,7 +198,7 @@ fn root() -> PathBuf {
 #[test]
 fn the_dashboard_knows_the_metrics() {
     let dir = scratch();
-    let (mut running, address) = started(dir.path(), ENDLESS);
+    let (running, address) = started(dir.path(), ENDLESS);
     let (_, body) = moving(&address, "text/plain");
     running.signal(libc::SIGINT);
     running.wait();
