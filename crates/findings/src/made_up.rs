@@ -17,6 +17,7 @@ pub fn case(name: &str, role: Role, iops: f64, bytes: f64, p50_us: f64) -> Case 
         iops,
         bandwidth: iops * bytes,
         latency: Percentiles { mean: p50, p50, p99: 2.0 * p50, p999: 4.0 * p50, max: 9.0 * p50 },
+        first_byte: None,
         pieces: vec![points(&[iops; 100])],
         sample_seconds: 0.1,
     };

@@ -6,7 +6,41 @@ use iolite_sweep::saturation;
 
 /// Sentences about the figures: where more depth stops helping, and what durability costs.
 pub fn meaning(subject: &Subject) -> Vec<String> {
-    [bandwidths(subject), knee(subject), durable(subject)].into_iter().flatten().collect()
+    [bandwidths(subject), knee(subject), durable(subject), objects(subject)].into_iter().flatten().collect()
+}
+
+/// Objects of a store: what one takes, and what many at a time bring.
+fn objects(subject: &Subject) -> Option<String> {
+    let find = |verb: &str, size: &str, is_deep: bool| {
+        let begin = format!("{verb}-{size}");
+        let mut cases = subject.of(Role::Objects).filter(move |case| case.name.starts_with(&begin));
+        cases.find(|case| (case.depth > 1) == is_deep)?.measured.main()
+    };
+    let (put, get) = (find("put", "4k", false)?, find("get", "4k", false)?);
+    let mut words = format!(
+        "One object of 4 KiB at a time: to PUT it takes {}, to GET it {} in the median.",
+        latency(put.latency.p50),
+        latency(get.latency.p50)
+    );
+    if let (Some(puts), Some(gets)) = (find("put", "4k", true), find("get", "4k", true)) {
+        words += &format!(
+            " 16 at a time make {} PUTs and {} GETs per second.",
+            count(puts.iops),
+            count(gets.iops)
+        );
+    }
+    if let (Some(puts), Some(gets)) = (find("put", "1m", true), find("get", "1m", true)) {
+        words += &format!(
+            " Objects of 1 MiB move {} in and {} out",
+            bandwidth(puts.bandwidth),
+            bandwidth(gets.bandwidth)
+        );
+        if let Some(first) = gets.first_byte {
+            words += &format!("; the first byte of one comes after {} in the median", latency(first));
+        }
+        words.push('.');
+    }
+    Some(words)
 }
 
 fn bandwidths(subject: &Subject) -> Option<String> {
@@ -85,6 +119,29 @@ mod tests {
     use super::*;
     use crate::Percentiles;
     use crate::made_up::{case, curve, flash};
+
+    #[test]
+    fn objects_in_words() {
+        let deep = |case: Case| Case { depth: 16, ..case };
+        let mut large = deep(case("get-1m", Role::Objects, 500.0, 1_048_576.0, 9000.0));
+        large.measured.flows[0].first_byte = Some(2e6);
+        let cases = vec![
+            case("put-4k", Role::Objects, 100.0, 4096.0, 900.0),
+            case("get-4k", Role::Objects, 200.0, 4096.0, 400.0),
+            deep(case("put-4k-16", Role::Objects, 1000.0, 4096.0, 900.0)),
+            deep(case("get-4k-16", Role::Objects, 2000.0, 4096.0, 400.0)),
+            deep(case("put-1m", Role::Objects, 100.0, 1_048_576.0, 9000.0)),
+            large,
+        ];
+        assert_eq!(
+            meaning(&flash(cases)),
+            [
+                "One object of 4 KiB at a time: to PUT it takes 900 µs, to GET it 400 µs in the median. 16 at a time make 1k PUTs and 2k \
+              GETs per second. Objects of 1 MiB move 100 MiB/s in and 500 MiB/s out; the first byte of one comes after 2 ms in \
+              the median."
+            ]
+        );
+    }
 
     #[test]
     fn the_knee_in_words() {

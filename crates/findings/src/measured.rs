@@ -36,6 +36,8 @@ pub struct Flow {
     pub bandwidth: f64,
     /// Latencies; from the beginning of the submission, if that was measured.
     pub latency: Percentiles,
+    /// When half of the answers of a server had begun, in nanoseconds; `None` = no server answers.
+    pub first_byte: Option<f64>,
     /// Its windows, in pieces between which no I/O was expected.
     pub pieces: Vec<Vec<Point>>,
     /// Seconds from one sample to the next.
@@ -119,6 +121,7 @@ impl Flow {
             iops: number(measured, "iops"),
             bandwidth: bandwidth(measured),
             latency: Percentiles::of(latency),
+            first_byte: percentile(&measured["ttfb_ns"], 50.0).filter(|ns| *ns > 0.0),
             pieces: pieces(over_time, series).unwrap_or_default(),
             sample_seconds: sample_seconds(series),
         }

@@ -79,6 +79,8 @@ pub enum Role {
     Durable,
     /// Files are made, looked up, or removed.
     Names,
+    /// Objects are written or read as a whole, or listed.
+    Objects,
 }
 
 /// A case that was measured.

@@ -383,7 +383,7 @@ pub static ALL: &[Command] = &[
         choices: &[],
         files: true,
         takes_job_options: false,
-        help: "Measures a directory, a file or a device, and says what that means",
+        help: "Measures a directory, a file, a device or a server, and says what that means",
         details: "Needs no options: iolite test /mnt/data. Measures the bandwidth of sequential reads and writes at the \
                   block size and depth at which it is highest, the latency of random reads and writes of 4 KiB one at a \
                   time, random reads over the depth, a mix of 70% reads, the cost of durable writes (fdatasync), and in \
@@ -393,6 +393,7 @@ pub static ALL: &[Command] = &[
                   which takes at most a tenth of the free space and is removed at the end; what a killed test has left \
                   is removed by the next one, or by --clean. An existing file or a device is only read, unless \
                   --destroy repeats its name, and a device in use (mounted, swap, part of another) is never written to. \
+                  A URL names storage of a server: s3://, http://, https://, nfs://, nbd://, iscsi://, rados:, rbd:. \
                   Several targets are measured in turns and compared. A limit of --expect is \
                   [TARGET:]CASE.FIGURE<VALUE or >VALUE, with the figures iops, bw, p50, p99, p99.9, max and mean, and \
                   values such as 20k, 500MB/s, 100us, 2ms. The exit status is 1 if a limit does not hold, or something \

@@ -5,6 +5,7 @@
 //! | what | file |
 //! |---|---|
 //! | what a target is, what may be done to it, facts about it | `test/target.rs` |
+//! | targets that a URL names: storage of servers | `test/remote.rs` |
 //! | the test's own directory in a target, and what killed tests have left | `test/own_directory.rs` |
 //! | the cases, and how long they take | `test/cases.rs` |
 //! | the course: filling, probes, cases, rounds | `test/course.rs`; one run: `test/performer.rs` |
@@ -22,6 +23,7 @@ mod output;
 mod own_directory;
 mod performer;
 mod progress;
+mod remote;
 mod rows;
 mod screen;
 mod target;
@@ -34,6 +36,7 @@ use expect::Limit;
 use iolite_options::commands::Asked;
 use iolite_options::{Name, RunOptions};
 use own_directory::OwnDirectory;
+use remote::{Layout, Remote};
 use std::path::Path;
 use target::{Kind, Target};
 
@@ -55,7 +58,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     let output = asked.value("output").map(output::Format::of).transpose()?;
     if asked.operands.is_empty() {
         return Err(
-            "needs a target: a directory, a file or a block device, such as iolite test /mnt/data, or \
+            "needs a target: a directory, a file, a block device or the URL of a server, such as iolite test /mnt/data, or \
                     iolite test . for the current directory"
                 .to_owned(),
         );
@@ -110,6 +113,10 @@ fn clean(asked: &Asked) -> Result<String, String> {
     let mut text = String::new();
     for word in &asked.operands {
         let path = Path::new(word);
+        if let Some(remote) = Remote::of(&word.to_string_lossy()).filter(|_| !path.exists()) {
+            text += &clean_server(&word.to_string_lossy(), &remote?)?;
+            continue;
+        }
         if !path.is_dir() {
             return Err(format!(
                 "--clean: {}: this is no directory, and tests leave files only in directories",
@@ -126,6 +133,22 @@ fn clean(asked: &Asked) -> Result<String, String> {
         }
     }
     Ok(text)
+}
+
+/// Removes what killed tests have left on a server. A server does not say whether a test is at work.
+fn clean_server(url: &str, remote: &Remote) -> Result<String, String> {
+    let name = remote::shown(url);
+    if remote.layout == Layout::Disk {
+        return Err(format!("--clean: {name}: this is a disk, and tests leave nothing on one"));
+    }
+    let told = |why: String| format!("--clean: {name}: {why}");
+    let found = remote.left().map_err(told)?;
+    remote.remove_left(&found).map_err(told)?;
+    Ok(match found.len() {
+        0 => format!("{name}: no test has left anything here\n"),
+        1 => format!("{name}: removed what a test has left\n"),
+        many => format!("{name}: removed what {many} tests have left\n"),
+    })
 }
 
 /// The cases of all targets as a job file.

@@ -89,6 +89,7 @@ mod steady_state;
 mod subcommands;
 mod sweeping;
 mod syncs;
+mod testing_servers;
 mod testing_storage;
 mod times;
 mod trace_subcommand;

@@ -235,7 +235,7 @@ fn mistakes_are_found_before_any_io() {
     fs::create_dir(dir.path().join("t")).unwrap();
     fs::write(dir.path().join("small"), "x").unwrap();
     for (line, why) in [
-        ("test", "needs a target: a directory, a file or a block device"),
+        ("test", "needs a target: a directory, a file, a block device or the URL"),
         ("test none", "none: No such file or directory; name an existing directory, file or block device"),
         ("test t --quick --thorough", "--quick and --thorough: only one of them"),
         ("test t --qick", "unknown option --qick; did you mean \"--quick\"?"),
@@ -250,7 +250,7 @@ fn mistakes_are_found_before_any_io() {
         ("test t --expect=randraed.p99<2ms", "there is no case \"randraed\"; did you mean \"randread\"?"),
         ("test t --expect=x:randread.p99<2ms", "x is no target (t)"),
         ("test --clean small", "--clean: small: this is no directory"),
-        ("test s3://bucket/prefix", "a job with ioengine=http"),
+        ("test ftp://server", "ftp://server: No such file or directory"),
         ("test none small", "none: No such file or directory"),
     ] {
         let run = ours().line(dir.path(), line);

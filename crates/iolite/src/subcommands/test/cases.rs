@@ -1,5 +1,6 @@
 //! The plan: the cases as ordinary jobs, and how long each takes.
 
+use super::remote::{self, Layout, Remote};
 use iolite_findings::Role;
 use std::path::{Path, PathBuf};
 
@@ -97,6 +98,8 @@ pub const SIZES: [u64; 3] = [64 << 10, 256 << 10, 4 << 20];
 /// Where the cases are.
 #[derive(Clone, Debug)]
 pub struct Place {
+    /// The storage of a server.
+    pub remote: Option<Remote>,
     /// The file or device that is read and written.
     pub file: PathBuf,
     /// How many bytes of it are used.
@@ -126,8 +129,21 @@ impl Place {
         self.file.parent().unwrap_or(Path::new("/"))
     }
 
-    /// The workers that share a depth: on fast devices one processor is not enough.
+    /// It has objects that are read and written as a whole, and no file.
+    pub fn has_objects(&self) -> bool {
+        self.remote.as_ref().is_some_and(|remote| remote.layout == Layout::Objects)
+    }
+
+    /// The engine of cases with one I/O in flight.
+    fn alone(&self) -> &'static str {
+        self.remote.as_ref().map_or("psync", |remote| remote.engine)
+    }
+
+    /// The workers that share a depth: on fast devices one processor is not enough. A server may take one connection only.
     fn workers(&self, depth: u32) -> u32 {
+        if self.remote.is_some() {
+            return 1;
+        }
         const MOST: u32 = 4;
         let most = self.processors.min(MOST).min(depth).max(1);
         // A power of two divides the depth.
@@ -155,7 +171,7 @@ pub struct Case {
 }
 
 impl Case {
-    fn new(name: &str, role: Role, what: String, place: &Place) -> Case {
+    pub fn new(name: &str, role: Role, what: String, place: &Place) -> Case {
         let mut case = Case {
             name: name.to_owned(),
             role,
@@ -166,20 +182,27 @@ impl Case {
             is_direct: place.is_direct,
             options: Vec::new(),
         };
-        // A colon would begin another name.
-        case.set("filename", place.file.display().to_string().replace(':', "\\:"));
+        if place.remote.as_ref().is_none_or(|remote| remote.layout != Layout::Disk) {
+            // A colon would begin another name.
+            case.set("filename", place.file.display().to_string().replace(':', "\\:"));
+        }
+        for (option, value) in place.remote.iter().flat_map(|remote| &remote.options) {
+            case.set(option, value);
+        }
         case.set("size", place.bytes);
-        if !place.may_write {
+        if !place.may_write && place.remote.is_none() {
             // Even if the file was cut off meanwhile, reading must not make it longer.
             case.set("allow_file_create", 0);
         }
-        case.set("direct", u8::from(place.is_direct));
+        if place.remote.is_none() {
+            case.set("direct", u8::from(place.is_direct));
+        }
         case.set("lat_percentiles", 1);
         case.set("group_reporting", 1);
         case
     }
 
-    fn set(&mut self, option: &'static str, value: impl ToString) {
+    pub fn set(&mut self, option: &'static str, value: impl ToString) {
         let value = value.to_string();
         match self.options.iter_mut().find(|(known, _)| *known == option) {
             Some(known) => known.1 = value,
@@ -191,7 +214,7 @@ impl Case {
         self.options.retain(|(known, _)| *known != option);
     }
 
-    fn with(mut self, options: &[(&'static str, &dyn ToString)]) -> Case {
+    pub fn with(mut self, options: &[(&'static str, &dyn ToString)]) -> Case {
         for (option, value) in options {
             self.set(option, value.to_string());
         }
@@ -199,7 +222,7 @@ impl Case {
     }
 
     /// Lasts this long, or until it is in a steady state.
-    fn lasting(mut self, seconds: f64, is_steady: bool) -> Case {
+    pub fn lasting(mut self, seconds: f64, is_steady: bool) -> Case {
         self.seconds = seconds;
         self.set("time_based", 1);
         self.set("runtime", format!("{:.0}ms", seconds * 1000.0));
@@ -213,7 +236,7 @@ impl Case {
     }
 
     /// Has this many I/Os in flight, of as many workers as share them well.
-    fn deep(mut self, depth: u32, workers: u32, engine: &'static str) -> Case {
+    pub fn deep(mut self, depth: u32, workers: u32, engine: &'static str) -> Case {
         (self.depth, self.workers) = (depth, workers);
         self.set("ioengine", engine);
         self.set("iodepth", depth / workers);
@@ -259,8 +282,11 @@ fn short(bytes: u64) -> String {
 /// The case that writes a new file, or a device whose data may be lost.
 pub fn fill(place: &Place, pace: &Pace) -> Case {
     let mut case = Case::new("fill", Role::Fill, "first write, 1m".to_owned(), place)
-        .with(&[("rw", &"write"), ("bs", &"1m"), ("fallocate", &"none")])
+        .with(&[("rw", &"write"), ("bs", &"1m")])
         .deep(8, 1, place.engine);
+    if place.remote.is_none() {
+        case.set("fallocate", "none");
+    }
     case.seconds = pace.fill;
     case.set("runtime", format!("{:.0}ms", pace.fill * 1000.0));
     case
@@ -293,9 +319,12 @@ pub fn main(place: &Place, pace: &Pace) -> Vec<Case> {
         Case::new(name, role, "4k, depth 1".to_owned(), place).with(&[
             ("rw", &rw),
             ("bs", &"4k"),
-            ("ioengine", &"psync"),
+            ("ioengine", &place.alone()),
         ])
     };
+    if let Some(remote) = place.remote.as_ref().filter(|remote| remote.layout == Layout::Objects) {
+        return remote::objects(remote, place, pace);
+    }
     cases.push(lasting(sequential("read", Role::Read, place, place.read)));
     if place.may_write {
         cases.push(lasting(sequential("write", Role::Write, place, place.write)));
@@ -327,7 +356,7 @@ pub fn main(place: &Place, pace: &Pace) -> Vec<Case> {
 
 /// All cases, in their order.
 pub fn all(place: &Place, pace: &Pace) -> Vec<Case> {
-    let fill = place.is_new.then(|| fill(place, pace));
+    let fill = (place.is_new && !place.has_objects()).then(|| fill(place, pace));
     fill.into_iter().chain(main(place, pace)).collect()
 }
 
@@ -340,11 +369,13 @@ fn durable(place: &Place, writers: u32) -> Case {
     let mut case = Case::new(&name, Role::Durable, what, place).with(&[
         ("rw", &"write"),
         ("bs", &"4k"),
-        ("ioengine", &"psync"),
-        ("direct", &0),
+        ("ioengine", &place.alone()),
         ("fdatasync", &1),
         ("size", &part),
     ]);
+    if place.remote.is_none() {
+        case.set("direct", 0);
+    }
     (case.is_direct, case.depth, case.workers) = (false, writers, writers);
     if writers > 1 {
         case.set("numjobs", writers);
@@ -384,6 +415,7 @@ mod tests {
 
     fn place() -> Place {
         Place {
+            remote: None,
             file: "/mnt/a:b/data".into(),
             bytes: 1 << 30,
             is_new: true,

@@ -4,6 +4,7 @@ use super::cases::{self, Case, DEPTHS, FIRST, Pace, Place, SIZES, Shape};
 use super::own_directory::OwnDirectory;
 use super::performer::{self, End};
 use super::progress::Progress;
+use super::remote::{Layout, OwnNames};
 use super::rows::{self, Row};
 use super::target::{Kind, Target};
 use super::{NAME, Outcome, output};
@@ -50,6 +51,8 @@ impl Measured {
 struct Site {
     target: Target,
     own: Option<OwnDirectory>,
+    /// Names of the test on a server.
+    names: Option<OwnNames>,
     place: Place,
     subject: Subject,
     done: Vec<Done>,
@@ -110,6 +113,10 @@ impl<'a> Course<'a> {
         let course = self.run(&mut sites);
         self.progress.clear();
         for site in &mut sites {
+            if let Some(Err(why)) = site.names.take().map(OwnNames::remove) {
+                self.progress
+                    .tell(&format!("{}: not all of the test could be removed: {why}", site.target.name));
+            }
             let own = site.own.take().map(|own| own.path.clone());
             if let Some(path) = own.filter(|path| path.exists()) {
                 self.progress
@@ -145,6 +152,9 @@ impl<'a> Course<'a> {
         self.announce(sites, &pace);
         for site in sites.iter_mut() {
             self.fill(site)?;
+            if site.place.has_objects() {
+                continue;
+            }
             site.place.read = self.probe(site, Role::Read)?;
             if site.place.may_write {
                 site.place.write = self.probe(site, Role::Write)?;
@@ -173,9 +183,10 @@ impl<'a> Course<'a> {
     fn announce(&mut self, sites: &[Site], pace: &Pace) {
         let (mut count, mut time) = (0, 0.0);
         for Site { place, .. } in sites {
-            let probes = (1 + usize::from(place.may_write)) * (1 + DEPTHS.len() + SIZES.len());
+            let probes = if place.has_objects() { 0 } else { 1 };
+            let probes = probes * (1 + usize::from(place.may_write)) * (1 + DEPTHS.len() + SIZES.len());
             let cases = cases::main(place, pace);
-            count += probes + cases.len() * self.rounds + usize::from(place.is_new);
+            count += probes + cases.len() * self.rounds + usize::from(place.is_new && !place.has_objects());
             time += probes as f64 * pace.probe + if place.is_new { pace.fill } else { 0.0 };
             time += self.rounds as f64 * cases.iter().map(|case| case.seconds).sum::<f64>();
         }
@@ -184,6 +195,15 @@ impl<'a> Course<'a> {
     }
 
     fn remove_left(&mut self, target: &Target) -> Result<(), Stop> {
+        if let Some(remote) = target.remote.as_ref().filter(|remote| remote.layout != Layout::Disk) {
+            let left = remote.left().map_err(|why| format!("{}: {why}", target.name))?;
+            if !left.is_empty() && remote.has_lists() {
+                self.progress.tell(&format!(
+                    "{}: another test is at work here, or was killed; if none is, iolite test --clean removes what it left",
+                    target.name
+                ));
+            }
+        }
         if target.kind != Kind::Directory {
             return Ok(());
         }
@@ -198,7 +218,8 @@ impl<'a> Course<'a> {
     /// Makes what a target needs, and checks all of its cases, before anything is measured.
     fn site(&mut self, target: Target) -> Result<Site, Stop> {
         let own = target.own_directory()?;
-        let file = own.as_ref().map_or_else(|| target.path.clone(), OwnDirectory::data);
+        let names = target.own_names();
+        let file = own.as_ref().map_or_else(|| target.own_file(), OwnDirectory::data);
         let mut place = target.place(file, self.pace)?;
         let refused = |place: &Place| {
             let mut foresight = Foresight::new(NAME);
@@ -229,10 +250,16 @@ impl<'a> Course<'a> {
             }
             Kind::File => format!("{}: this file is only read", target.name),
             Kind::Device => format!("{}: this device is only read", target.name),
+            Kind::Remote if names.is_some() => format!(
+                "{}: the test writes names that begin with {}, at most {room}, and removes them at the end",
+                target.name,
+                place.file.display()
+            ),
+            Kind::Remote => format!("{}: this disk is only read", target.name),
         };
         self.progress.tell(&what);
         let subject = target.subject();
-        Ok(Site { target, own, place, subject, done: Vec::new() })
+        Ok(Site { target, own, names, place, subject, done: Vec::new() })
     }
 
     /// Runs a case; `None` = it failed, which is remembered.
@@ -282,7 +309,7 @@ impl<'a> Course<'a> {
 
     /// Writes the file of the test for the first time. What was not written in the time is not used.
     fn fill(&mut self, site: &mut Site) -> Result<(), Stop> {
-        if !site.place.is_new {
+        if !site.place.is_new || site.place.has_objects() {
             return Ok(());
         }
         let case = cases::fill(&site.place, self.pace);

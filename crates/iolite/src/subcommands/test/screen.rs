@@ -51,14 +51,17 @@ fn footer(outcome: &Outcome) -> String {
 
 /// What a target is, and how much of it was used.
 fn headline(result: &Measured) -> String {
-    let around =
-        if result.place.is_direct { "direct I/O" } else { "through the page cache (no direct I/O here)" };
-    format!(
-        "{}: {}; {around}, {} of data",
-        result.target.name,
-        result.target.words(),
-        bytes(result.place.bytes as f64)
-    )
+    let around = match (&result.place.remote, result.place.is_direct) {
+        (Some(_), _) => String::new(),
+        (None, true) => "; direct I/O".to_owned(),
+        (None, false) => "; through the page cache (no direct I/O here)".to_owned(),
+    };
+    let data = if result.place.has_objects() {
+        String::new()
+    } else {
+        format!(", {} of data", bytes(result.place.bytes as f64))
+    };
+    format!("{}: {}{around}{data}", result.target.name, result.target.words())
 }
 
 /// The cells of a row, without its rate over time.

@@ -2,6 +2,7 @@
 
 use super::cases::{FIRST, Pace, Place};
 use super::own_directory::OwnDirectory;
+use super::remote::{self, Layout, OwnNames, Remote};
 use crate::subcommands::device::can_be_named;
 use iolite_findings::{Backing, Disk as DiskFacts, Sampled, Subject};
 use iolite_host::{Access, Device, Disk, FileSystem, Machine, Mounts, Refusal, ThisMachine};
@@ -13,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// The least room for the test's file, and the least size of an existing one.
 const LEAST: u64 = 16 << 20;
+/// The most bytes of the test's file on a server: others use it, too.
+const MOST_ON_SERVERS: u64 = 1 << 30;
 /// The share of the free space that a test takes at most.
 const SHARE: u64 = 10;
 
@@ -21,6 +24,8 @@ pub enum Kind {
     Directory,
     File,
     Device,
+    /// Storage of a server.
+    Remote,
 }
 
 /// A target.
@@ -38,6 +43,8 @@ pub struct Target {
     file_system: Option<String>,
     /// Its files are in memory.
     is_memory: bool,
+    /// The storage of a server.
+    pub remote: Option<Remote>,
 }
 
 /// The targets that the user has named.
@@ -47,7 +54,7 @@ pub fn all(asked: &Asked) -> Result<Vec<Target>, String> {
     let mut mistakes = Vec::new();
     for word in &asked.operands {
         match Target::of(&word.to_string_lossy(), &confirmed) {
-            Ok(target) if targets.iter().any(|other| other.is(&target.path)) => {
+            Ok(target) if targets.iter().any(|other| other.path == target.path || other.is(&target.path)) => {
                 mistakes.push(format!("{}: this target is named twice", target.name));
             }
             Ok(target) => targets.push(target),
@@ -65,19 +72,6 @@ pub fn all(asked: &Asked) -> Result<Vec<Target>, String> {
     if mistakes.is_empty() { Ok(targets) } else { Err(mistakes.join("; ")) }
 }
 
-/// The job that measures what is behind a URL, for those who name one.
-const OTHERS: [(&str, &str); 9] = [
-    ("s3:", "ioengine=http with http_mode=s3 (docs/object-storage.md)"),
-    ("http:", "ioengine=http (docs/object-storage.md)"),
-    ("https:", "ioengine=http (docs/object-storage.md)"),
-    ("nfs:", "ioengine=nfs (examples/engines/nfs.fio)"),
-    ("nbd:", "ioengine=nbd (examples/engines/nbd.fio)"),
-    ("nbd+unix:", "ioengine=nbd (examples/engines/nbd.fio)"),
-    ("iscsi:", "ioengine=libiscsi (docs/engines.md)"),
-    ("rados:", "ioengine=rados (docs/engines.md)"),
-    ("rbd:", "ioengine=rbd (docs/engines.md)"),
-];
-
 impl Target {
     fn of(name: &str, confirmed: &[&str]) -> Result<Target, String> {
         let path = Path::new(name);
@@ -85,12 +79,11 @@ impl Target {
         let found = match fs::metadata(path) {
             Ok(found) => found,
             Err(error) => {
-                if let Some((_, engine)) = OTHERS.iter().find(|(scheme, _)| name.starts_with(scheme)) {
-                    return Err(format!(
-                        "{}: iolite test measures directories, files and block devices so far; a job with {engine} measures \
-                         this",
-                        iolite_options::engines::masked(name)
-                    ));
+                if let Some(remote) = Remote::of(name) {
+                    let told = |why| format!("{}: {why}", remote::shown(name));
+                    return remote
+                        .and_then(|remote| Target::of_server(name, remote, confirmed))
+                        .map_err(told);
                 }
                 let remedy = match error.kind() {
                     std::io::ErrorKind::NotFound => {
@@ -145,6 +138,7 @@ impl Target {
             disk: machine.disk(path),
             file_system: None,
             is_memory: false,
+            remote: None,
         };
         if kind == Kind::Device {
             if is_destroyed && let Some(use_) = machine.in_use(path) {
@@ -160,6 +154,39 @@ impl Target {
         Ok(target)
     }
 
+    fn of_server(name: &str, remote: Remote, confirmed: &[&str]) -> Result<Target, String> {
+        let is_destroyed = confirmed.contains(&name);
+        if is_destroyed && remote.layout != Layout::Disk {
+            return Err(
+                "--destroy is for disks; here the test has names of its own, and nothing is overwritten"
+                    .to_owned(),
+            );
+        }
+        // Before anything is measured, it is clear whether the server answers.
+        let size = match remote.layout {
+            Layout::Disk => remote.size()?,
+            Layout::File | Layout::Objects => 0,
+        };
+        if remote.layout == Layout::Disk && size < LEAST {
+            return Err(format!(
+                "it has {}, and a test needs {} at least",
+                bytes(size as f64),
+                bytes(LEAST as f64)
+            ));
+        }
+        Ok(Target {
+            name: remote::shown(name),
+            path: name.into(),
+            kind: Kind::Remote,
+            is_destroyed,
+            size,
+            disk: None,
+            file_system: None,
+            is_memory: false,
+            remote: Some(remote),
+        })
+    }
+
     /// Whether this is the same file, device or directory.
     pub fn is(&self, other: &Path) -> bool {
         match (fs::metadata(&self.path), fs::metadata(other)) {
@@ -170,7 +197,8 @@ impl Target {
 
     /// Whether the test writes to it, or in it.
     pub fn may_write(&self) -> bool {
-        self.kind == Kind::Directory || self.is_destroyed
+        let has_own = self.remote.as_ref().is_some_and(|remote| remote.layout != Layout::Disk);
+        self.kind == Kind::Directory || has_own || self.is_destroyed
     }
 
     /// What it is, in a line.
@@ -179,6 +207,14 @@ impl Target {
             Kind::Directory => "directory".to_owned(),
             Kind::File => format!("file of {}", bytes(self.size as f64)),
             Kind::Device => format!("device of {}", bytes(self.size as f64)),
+            Kind::Remote => {
+                let words = self.remote.as_ref().map_or("", |remote| remote.words);
+                if self.size > 0 {
+                    format!("{words} of {}", bytes(self.size as f64))
+                } else {
+                    words.to_owned()
+                }
+            }
         };
         let on = self.file_system.as_ref().map(|kind| format!(" on {kind}")).unwrap_or_default();
         let disk = self.disk.as_ref().map(|disk| {
@@ -203,6 +239,8 @@ impl Target {
                 // Some have no size; those in memory are limited by that.
                 if found.bytes == 0 { u64::MAX } else { found.available / SHARE }
             }
+            // A server does not always know how much room it has.
+            Kind::Remote if self.size == 0 => MOST_ON_SERVERS,
             _ => self.size,
         };
         if self.is_memory {
@@ -225,15 +263,21 @@ impl Target {
     pub fn place(&self, file: PathBuf, pace: &Pace) -> Result<Place, String> {
         let may_write = self.may_write();
         let bytes = if may_write { self.room(pace)? } else { self.size };
-        let is_direct = !self.is_memory && has_direct_io(&file, self.kind == Kind::Directory);
+        let is_direct =
+            self.remote.is_none() && !self.is_memory && has_direct_io(&file, self.kind == Kind::Directory);
         Ok(Place {
+            remote: self.remote.clone(),
             file,
             bytes: bytes & !4095,
             is_new: may_write,
             may_write,
             is_direct,
             // Buffered I/O is asynchronous only there.
-            engine: if is_direct { "libaio" } else { "io_uring" },
+            engine: match &self.remote {
+                Some(remote) => remote.engine,
+                None if is_direct => "libaio",
+                None => "io_uring",
+            },
             has_names: self.kind == Kind::Directory,
             files: pace.files,
             processors: ThisMachine::new().cpus().allowed.len() as u32,
@@ -251,13 +295,26 @@ impl Target {
                 place.engine = if place.is_direct { "libaio" } else { "io_uring" };
                 Ok(place)
             }
-            _ => self.place(self.path.clone(), pace),
+            _ => self.place(self.own_file(), pace),
+        }
+    }
+
+    /// The file, device or name that is used, unless it is in a directory of the test.
+    pub fn own_file(&self) -> PathBuf {
+        match &self.remote {
+            Some(remote) if remote.layout != Layout::Disk => remote.own_name().into(),
+            _ => self.path.clone(),
         }
     }
 
     /// Makes the test's directory in a target that is one.
     pub fn own_directory(&self) -> Result<Option<OwnDirectory>, String> {
         (self.kind == Kind::Directory).then(|| OwnDirectory::make(&self.path)).transpose()
+    }
+
+    /// The names that the test will have on a server.
+    pub fn own_names(&self) -> Option<OwnNames> {
+        self.remote.as_ref().filter(|remote| remote.layout != Layout::Disk).map(OwnNames::of)
     }
 
     /// The disk below it.
@@ -267,7 +324,7 @@ impl Target {
 
     /// What is known of it, without measurements. Looks at some of its data, if the test does not write it.
     pub fn subject(&self) -> Subject {
-        let is_read = !self.may_write();
+        let is_read = !self.may_write() && self.remote.is_none();
         let stored = || fs::metadata(&self.path).ok().map(|found| (found.len(), found.blocks() * 512));
         Subject {
             memory: self.file_system.clone().filter(|_| self.is_memory),

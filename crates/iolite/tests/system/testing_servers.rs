@@ -1,0 +1,146 @@
+//! `iolite test` of storage that a URL names: against real servers, whose side shows what was done and what is left.
+
+use crate::common::program::{Running, send};
+use crate::common::{Finished, Program, scratch};
+use iolite_testing::{ClosedPort, Ganesha, Minio, NbdServer, Nginx, ObjectServer, or_skip};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs the program with these variables in its environment.
+fn start(dir: &Path, environment: &[(&str, &str)], line: &str) -> Running {
+    let mut command = Command::new(Program::own().path);
+    command.args(line.split_whitespace()).current_dir(dir).envs(environment.iter().copied());
+    Running::start(&mut command)
+}
+
+fn run(dir: &Path, environment: &[(&str, &str)], line: &str) -> Finished {
+    start(dir, environment, line).wait()
+}
+
+fn has_cases(run: &Finished, names: &[&str]) {
+    for name in names {
+        assert!(run.stdout.lines().any(|line| line.starts_with(&format!("{name} "))), "{name}: {run}");
+    }
+}
+
+/// The jobs of a URL are a job file that has no mistakes.
+fn shows_jobs(dir: &Path, environment: &[(&str, &str)], url: &str) {
+    let shown = run(dir, environment, &format!("test --show-job {url}")).ok();
+    fs::write(dir.join("shown.fio"), &shown.stdout).unwrap();
+    run(dir, environment, "--parse-only shown.fio").ok();
+}
+
+#[test]
+fn a_disk_of_a_server_is_only_read() {
+    let dir = scratch();
+    let image = dir.path().join("image");
+    fs::write(&image, vec![7; 64 << 20]).unwrap();
+    let server = or_skip!(NbdServer::nbdkit(dir.path(), &format!("file {}", image.display())));
+    let url = server.uri();
+    let quick = run(dir.path(), &[], &format!("test --quick {url} --expect=randread.p99<60s")).ok();
+    has_cases(&quick, &["read", "randread"]);
+    assert!(quick.stderr.contains("this disk is only read"), "{quick}");
+    assert!(quick.stdout.contains("NBD export of 64 MiB, 64 MiB of data"), "{quick}");
+    assert!(fs::read(&image).unwrap().iter().all(|byte| *byte == 7), "it was only read");
+    shows_jobs(dir.path(), &[], url);
+    let destroyed = run(dir.path(), &[], &format!("test --quick --destroy={url} {url}")).ok();
+    has_cases(&destroyed, &["fill", "write", "randwrite", "durable-1", "mix-read"]);
+    assert!(fs::read(&image).unwrap().iter().any(|byte| *byte != 7), "it was written");
+}
+
+#[test]
+fn objects_of_s3_are_removed() {
+    let dir = scratch();
+    let minio = Minio::start(&dir.path().join("minio"), false).ok();
+    let own = ObjectServer::start();
+    let host = format!("http://{}", minio.as_ref().map_or_else(|| own.host(), Minio::host));
+    let environment = [
+        ("AWS_ENDPOINT_URL", host.as_str()),
+        ("AWS_ACCESS_KEY_ID", Minio::ID),
+        ("AWS_SECRET_ACCESS_KEY", Minio::SECRET),
+        ("AWS_REGION", "eu-test-1"),
+    ];
+    let count = || minio.as_ref().map_or_else(|| own.names().len(), Minio::count);
+    let uploads = || minio.as_ref().map_or_else(|| own.uploads(), Minio::uploads);
+    let quick = run(dir.path(), &environment, "test --quick s3://bkt/some/where --output=r.json").ok();
+    has_cases(&quick, &["put-4k", "get-4k", "put-4k-16", "get-4k-16", "put-1m", "get-1m", "put-64m", "list"]);
+    assert!(quick.stdout.contains("One object of 4 KiB at a time: to PUT it takes "), "{quick}");
+    assert!(quick.stdout.contains("the first byte of one comes after "), "{quick}");
+    assert_eq!((count(), uploads()), (0, 0), "nothing is left");
+    shows_jobs(dir.path(), &environment, "s3://bkt/some/where");
+    // What a killed test has left is removed on demand, and the next test says that it is there.
+    let mut running = start(dir.path(), &environment, "test --quick s3://bkt/some/where");
+    running.wait_until("objects are there", |_| count() > 0);
+    send(running.pid(), libc::SIGKILL);
+    running.wait();
+    assert!(count() > 0);
+    let cleaned = run(dir.path(), &environment, "test --clean s3://bkt/some/where").ok();
+    assert!(cleaned.stdout.contains("removed what a test has left"), "{cleaned}");
+    assert_eq!(count(), 0);
+    // An interrupted one leaves nothing.
+    let mut running = start(dir.path(), &environment, "test --quick s3://bkt");
+    running.wait_until("objects are there", |_| count() > 0);
+    send(running.pid(), libc::SIGINT);
+    let interrupted = running.wait();
+    assert_eq!((interrupted.code(), count()), (128, 0), "{interrupted}");
+}
+
+#[test]
+fn objects_of_webdav_are_removed() {
+    let dir = scratch();
+    let server = or_skip!(Nginx::start(&dir.path().join("nginx")));
+    let url = format!("http://user@{}/", server.host());
+    let environment = [("IOLITE_HTTP_PASS", "password")];
+    let quick = run(dir.path(), &environment, &format!("test --quick {url}")).ok();
+    has_cases(&quick, &["put-4k", "get-4k", "put-4k-16", "get-4k-16", "put-1m", "get-1m"]);
+    let left = fs::read_dir(dir.path().join("nginx/files/iolite-test/0"));
+    assert_eq!(left.map_or(0, Iterator::count), 0, "only directories may be left");
+    let refused = run(dir.path(), &[("IOLITE_HTTP_PASS", "wrong")], &format!("test --quick {url}"));
+    assert!(refused.code() == 1 && refused.stderr.contains("401"), "{refused}");
+}
+
+#[test]
+fn files_of_nfs_are_removed() {
+    let dir = scratch();
+    let server = or_skip!(Ganesha::start(dir.path()));
+    let url = server.url();
+    fs::write(server.export().join("thesis"), "x").unwrap();
+    let names = || {
+        let entries = fs::read_dir(server.export()).unwrap().flatten();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    };
+    let quick = run(dir.path(), &[], &format!("test --quick {url}")).ok();
+    has_cases(&quick, &["fill", "read", "write", "randread", "randwrite", "mix-read", "durable-1"]);
+    assert_eq!(names(), ["thesis"]);
+    let mut running = start(dir.path(), &[], &format!("test --quick {url}"));
+    running.wait_until("its file is there", |_| names().len() == 2);
+    send(running.pid(), libc::SIGKILL);
+    running.wait();
+    assert_eq!(names().len(), 2);
+    run(dir.path(), &[], &format!("test --clean {url}")).ok();
+    assert_eq!(names(), ["thesis"]);
+}
+
+#[test]
+fn mistakes_in_urls_are_reported() {
+    let dir = scratch();
+    let closed = ClosedPort::new();
+    let nowhere = format!("nbd://127.0.0.1:{}/x", closed.number);
+    for (line, why) in [
+        ("s3://", "the bucket is missing"),
+        ("rbd:pool", "rbd:POOL/IMAGE"),
+        ("https://user:secret@host/", "IOLITE_HTTP_PASS"),
+        ("nfs:server", "nfs://HOST/EXPORT"),
+        ("--destroy=s3://b s3://b", "--destroy is for disks"),
+        ("--clean nbd://h/x", "this is a disk"),
+        (nowhere.as_str(), "refused"),
+    ] {
+        let told = run(dir.path(), &[], &format!("test --quick {line}"));
+        assert!(told.code() == 1 && told.stderr.contains(why), "{line}: {told}");
+        assert!(!told.stderr.contains("secret"), "{told}");
+    }
+}
