@@ -550,7 +550,7 @@ impl Client {
             return self.connect(flight);
         }
         flight.unreachable = 0;
-        let words = format!("{}: cannot connect to {address}: {}", self.endpoint, plain(&error));
+        let words = format!("http_host={}: cannot connect to {address}: {}", self.endpoint, plain(&error));
         self.again_or_over(flight, &io::Error::new(error.kind(), words));
     }
 
@@ -574,7 +574,9 @@ impl Client {
 
     fn give_up(&mut self, flight: Flight, error: &io::Error) {
         let words = match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-            Some(error) => format!("{}: no encrypted connection: {}", self.endpoint, tls::words(error)),
+            Some(error) => {
+                format!("http_host={}: no encrypted connection: {}", self.endpoint, tls::words(error))
+            }
             None if self.may_want_encryption(error) => {
                 format!("{}; the server may expect encrypted connections (https=on)", plain(error))
             }

@@ -15,7 +15,7 @@ pub enum EndpointError {
         why: &'static str,
     },
     /// The name has no address.
-    #[error("{host}: no address is known for this name ({why})")]
+    #[error("http_host={host}: no address is known for this name ({why})")]
     NoAddress {
         /// The name.
         host: String,

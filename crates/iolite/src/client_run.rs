@@ -9,7 +9,7 @@ use iolite_options::{Diagnostic, Invocation, JobOptions, Name, RunOptions};
 use iolite_plan::{Plan, Problem, Share};
 use iolite_remote::child::{self, Channel, Permissions};
 use iolite_remote::confine;
-use iolite_remote::message::{Done, FromAgent, Refusal, Request};
+use iolite_remote::message::{Begun, Done, FromAgent, Refusal, Request, machine_identity};
 use iolite_remote::spool;
 use iolite_run::{HeldSignals, Prepared, RunError, Settings, StartGate, Trigger, Watch};
 use iolite_stats::{Event, EventKind, MOST_WITH_LATENCIES, Recorder, Report, Snapshot, Word};
@@ -18,6 +18,10 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+
+/// The most files that the client is told of, to find those that several agents share: jobs that share files share
+/// the first ones, and a thousand agents fit into the client's memory.
+const MOST_FILES: usize = 100;
 
 /// Performs the agent's request.
 pub fn run(name: Name, words: &[OsString]) -> ExitCode {
@@ -220,10 +224,14 @@ fn perform(
         let report = (!found.is_empty()).then(|| RunError::Problems(found).report(&plan));
         return Err(Box::new(Refusal { problems: problems.iter().map(words).collect(), report }));
     }
+    for words in told_of(&plan, &machine, name) {
+        channel.tell(&FromAgent::Warning(words));
+    }
     let refused = |error: RunError| of_error(&error, &plan);
     let prepared = Prepared::new(&plan, &machine).map_err(refused)?;
-    let announced = session::jobs_announced(&plan, name) + &session::workers_announced(&plan);
-    channel.tell(&FromAgent::Begun(announced));
+    let lines = session::jobs_announced(&plan, name) + &session::workers_announced(&plan);
+    let (machine_identity, files) = (machine_identity(), prepared.used(MOST_FILES));
+    channel.tell(&FromAgent::Begun(Begun { lines, machine: machine_identity, files }));
     let mut settings = settings(request, channel);
     let gate = settings.gate.clone();
     let facts = request.series.then(|| run_facts::of(&plan, &machine));
@@ -264,6 +272,14 @@ fn perform(
         leaves: !left.is_nothing(),
     })));
     Ok((gate, left))
+}
+
+/// What is said about accepted jobs. (fio's clients print the complaints of its servers as lines of the report.)
+fn told_of(plan: &Plan, machine: &ThisMachine, name: Name) -> Vec<String> {
+    if name.is_strict() {
+        return plan.complaints_of_fio().into_iter().map(|words| format!("{name}: {words}")).collect();
+    }
+    plan.remarks(machine).into_iter().map(|words| format!("warning: {words}")).collect()
 }
 
 /// Samples that the client gets, for its page: of all workers together.

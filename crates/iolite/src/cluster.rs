@@ -1,12 +1,12 @@
 //! `--client`: a run on other machines, with one report.
 
 mod page;
+mod shared_files;
 
 use crate::console::{self, Console};
 use crate::exit_status::INTERRUPTED;
 use crate::messages::{complain, program, told};
 use crate::metrics_push::Collector;
-use crate::repeated::Repeated;
 use crate::report_formats::Formats;
 use crate::saving::Saving;
 use crate::session::has_program_format;
@@ -17,14 +17,14 @@ use iolite_os::signals::SignalQueue;
 use iolite_page::Html;
 use iolite_remote::coordinator::{Coordinator, NotReached, Settings, Told, Wish};
 use iolite_remote::keys::{Keys, Role};
-use iolite_remote::message::Request;
+use iolite_remote::message::{Begun, Request};
 use iolite_remote::ranks::Meeting;
 use iolite_remote::{Address, address};
 use iolite_report::Exporter;
 use iolite_report::live::LiveLine;
 use iolite_run::{HeldSignals, Request as Asked, Requests, Trigger, Watch};
 use iolite_stats::{Cluster, Event, EventKind, HostReport, Report, Snapshot};
-use iolite_types::RunEnd;
+use iolite_types::{Repeated, RunEnd};
 use iolite_web::Lost;
 use page::{HostsPage, Stage};
 use std::cell::Cell;
@@ -410,6 +410,7 @@ struct Session<'a> {
     console: &'a mut Console,
     cluster: Cluster,
     page: Option<HostsPage>,
+    addresses: &'a [Address],
     /// The progress of each machine.
     snapshots: Vec<Snapshot>,
     /// The machines that have reported since the last interim report was printed.
@@ -429,8 +430,12 @@ struct Session<'a> {
     failures: usize,
     /// A machine has refused its jobs, so no machine runs.
     refused: bool,
+    /// What the machines will do, until all begin.
+    in_use: Vec<(usize, Begun)>,
     /// The failures that were printed.
     repeated: Repeated,
+    /// The warnings about jobs, and the failures of I/Os after which these continued.
+    warned: Repeated,
 }
 
 impl<'a> Session<'a> {
@@ -439,7 +444,7 @@ impl<'a> Session<'a> {
         run: &'a RunOptions,
         console: &'a mut Console,
         labels: Vec<String>,
-        addresses: &[Address],
+        addresses: &'a [Address],
         (wants_report, has_begun): (&'a Cell<bool>, &'a Cell<bool>),
     ) -> Self {
         let host = |(label, address): (String, &Address)| HostReport {
@@ -473,7 +478,10 @@ impl<'a> Session<'a> {
             failed: false,
             failures: 0,
             refused: false,
+            addresses,
+            in_use: Vec::new(),
             repeated: Repeated::default(),
+            warned: Repeated::default(),
         }
     }
 
@@ -512,8 +520,13 @@ impl<'a> Session<'a> {
         }
         match told {
             Told::Waits(_) | Told::AllEnd => {}
-            Told::Warning(text) => self.warning(index, &text),
-            Told::Begun(text) => self.note(index, &text),
+            // (fio prints all.)
+            Told::Warning(text) if self.name.is_strict() => self.warning(index, &text),
+            Told::Warning(text) => self.warn_once(index, text, 1),
+            Told::Begun(begun) => {
+                self.note(index, &begun.lines);
+                self.in_use.push((index, begun));
+            }
             Told::Event(event) => self.event(index, *event),
             Told::Refused(refusal) => {
                 refusal.problems.iter().for_each(|problem| self.complain(index, problem));
@@ -522,7 +535,10 @@ impl<'a> Session<'a> {
                 self.failures += 1;
                 self.refused = true;
             }
-            Told::AllBegin => self.has_begun.set(true),
+            Told::AllBegin => {
+                self.has_begun.set(true);
+                self.warn_of_shared_files();
+            }
             // As with a local trigger, that is not a failure of the run.
             Told::Trigger(why) => self.complain(index, &why),
             Told::NotKept(why) => {
@@ -583,6 +599,7 @@ impl<'a> Session<'a> {
             EventKind::Warning(text) => self.warning(index, &text),
             EventKind::Trouble(text) | EventKind::WrongData(text) => self.complain(index, &text),
             EventKind::Fatal(text) => self.complain_once(index, &text),
+            EventKind::Tolerated(text, count) => self.warn_once(index, text, count),
             EventKind::Failed { pid, error, blocks } => {
                 let words = error.words(blocks, self.name.is_strict());
                 self.complain_once(
@@ -646,10 +663,14 @@ impl<'a> Session<'a> {
     /// Writes the final report.
     fn end(&mut self) -> Result<(), String> {
         self.clear_line();
+        // (Text from another machine must not control the terminal.)
+        let line = |text: &str| iolite_types::without_error_numbers(text).replace(char::is_control, " ");
         for text in self.repeated.rest() {
-            // (Text from another machine must not control the terminal.)
-            let line = iolite_types::without_error_numbers(&text).replace(char::is_control, " ");
-            console::print_error(&format!("{}: {line}\n", self.name));
+            console::print_error(&format!("{}: {}\n", self.name, line(&text)));
+        }
+        for text in self.warned.rest() {
+            let text = format!("{}: {}\n", self.name, line(&text));
+            if self.name.is_strict() { self.tell_line(&text) } else { console::print_error(&text) }
         }
         if self.refused && !has_program_format(self.run) {
             // The reason why nothing ran has been printed.
@@ -704,10 +725,20 @@ impl<'a> Session<'a> {
         if self.name.is_strict() { self.note(index, text) } else { self.complain(index, text) }
     }
 
+    /// Prints a warning that many machines may have: the first of its kind, with the machine.
+    fn warn_once(&mut self, index: usize, text: String, count: u64) {
+        let label = self.cluster.hosts[index].label.clone();
+        if self.warned.is_first_of(Some(&label), &text, count) {
+            self.warning(index, &text);
+        } else {
+            self.on_page(|page| page.told(Some(index), EventKind::Tolerated(text, count)));
+        }
+    }
+
     /// Prints a failure that many machines may have: the first of its kind, with the machine. (fio prints all.)
     fn complain_once(&mut self, index: usize, text: &str) {
         let label = self.cluster.hosts[index].label.clone();
-        if self.name.is_strict() || self.repeated.is_first_of(Some(&label), text) {
+        if self.name.is_strict() || self.repeated.is_first_of(Some(&label), text, 1) {
             self.complain(index, text);
         } else {
             self.on_page(|page| page.told(Some(index), EventKind::Trouble(text.to_owned())));
@@ -719,6 +750,19 @@ impl<'a> Session<'a> {
         self.clear_line();
         let text = self.with_host(index, &iolite_types::without_error_numbers(text));
         text.lines().for_each(|line| console::print_error(&format!("{}: {line}\n", self.name)));
+    }
+
+    fn warn_of_shared_files(&mut self) {
+        let used = std::mem::take(&mut self.in_use);
+        let Some(words) = shared_files::warning(&used, self.addresses, self.name) else { return };
+        self.on_page(|page| page.told(None, EventKind::Warning(words.clone())));
+        let line = format!("{}: warning: {words}\n", self.name);
+        if self.name.is_strict() {
+            self.tell_line(&line);
+        } else {
+            self.clear_line();
+            console::print_error(&line);
+        }
     }
 
     fn with_host(&self, index: usize, text: &str) -> String {

@@ -1,11 +1,15 @@
 //! What to type instead, for those who begin: a directory, a device or a kind of workload in the place of a job file.
 
+use iolite_options::registry;
 use std::ffi::OsString;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-/// The values of `rw` that people type.
-const WORKLOADS: [&str; 8] = ["read", "write", "randread", "randwrite", "randrw", "readwrite", "rw", "trim"];
+/// Whether this is a value of `rw`.
+fn is_workload(word: &str) -> bool {
+    let rw = registry::find_job("rw");
+    rw.is_some_and(|rw| rw.keywords.iter().any(|(keyword, _)| *keyword == word))
+}
 
 /// What to type instead of these words; `None` = the first one may be a job file.
 pub fn instead(words: &[OsString]) -> Option<String> {
@@ -21,7 +25,7 @@ pub fn instead(words: &[OsString]) -> Option<String> {
         Ok(found) if found.file_type().is_block_device() => Some(format!(
             "{word}: this is a device, not a job file; iolite test {word} measures it, and only reads"
         )),
-        Err(_) if WORKLOADS.contains(&&*word) => Some(format!(
+        Err(_) if is_workload(&word) => Some(format!(
             "{word}: this is a kind of workload, not a job file; iolite --name=a --rw={word} --bs=4k --size=1g --filename=FILE \
              runs it, and iolite test DIRECTORY measures storage"
         )),
@@ -37,7 +41,9 @@ mod tests {
     fn directories_and_workloads_are_no_job_files() {
         let told = |word: &str| instead(&[word.into()]).unwrap_or_default();
         assert!(told("/tmp").ends_with("iolite test /tmp measures it"));
-        assert!(told("randread").contains("--rw=randread"));
+        for workload in ["randread", "rw", "randtrimwrite"] {
+            assert!(told(workload).contains(&format!("--rw={workload} ")));
+        }
         for other in ["job.fio", "--name=a", "/dev/null", "-"] {
             assert_eq!(told(other), "");
         }

@@ -8,7 +8,6 @@
 //! |---|---|
 //! | a run on this machine, from its jobs to its exit status; what is said beside the report | `local_run.rs`, `exit_status.rs`; `messages.rs` |
 //! | one run as its user sees it: announcement, status lines, warnings, the report | `session.rs`, `console.rs`; the file of the report: `output_file.rs` |
-//! | failures that many I/Os and workers repeat, shown once | `repeated.rs` |
 //! | facts about the machine of a run; `--save` | `run_facts.rs`; `saving.rs` |
 //! | files of the whole run, and none that a job needs | `run_files.rs` |
 //! | what to type instead of a directory or a device | `first_words.rs` |
@@ -40,7 +39,6 @@ mod output_file;
 mod page_logs;
 mod page_run;
 mod repeat;
-mod repeated;
 mod report_formats;
 mod returned_files;
 mod run_facts;

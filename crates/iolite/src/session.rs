@@ -5,7 +5,6 @@ use crate::console::{self, Console, LastError};
 use crate::live_page::{About, Live};
 use crate::messages::diagnostic;
 use crate::page_logs::Logs;
-use crate::repeated::Repeated;
 use crate::report_formats::Formats;
 use crate::run_facts;
 use iolite_host::Machine;
@@ -19,6 +18,7 @@ use iolite_run::{Settings, Trigger};
 use iolite_stats::{
     CheckedBlocks, Event, EventKind, Facts, JobError, MOST_WITH_LATENCIES, Recorder, Report, Snapshot,
 };
+use iolite_types::Repeated;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -41,6 +41,8 @@ pub struct Session<'a> {
     workers: usize,
     /// Failures of I/Os that ended their jobs.
     repeated: Repeated,
+    /// Failures of I/Os after which jobs continued.
+    tolerated: Repeated,
     /// The page of `--web`.
     live: Live,
     /// The logs for the pages, replaced by their drawings at the end.
@@ -60,6 +62,7 @@ impl<'a> Session<'a> {
             line: LiveLine::of(run.output_format.contains(&OutputFormat::Summary)),
             live: Live::default(),
             repeated: Repeated::default(),
+            tolerated: Repeated::default(),
             logs: Logs::default(),
             drawings: Drawings::default(),
             last_newline: Instant::now(),
@@ -175,6 +178,9 @@ impl<'a> Session<'a> {
         for text in self.repeated.rest() {
             self.trouble(&text);
         }
+        for text in self.tolerated.rest() {
+            self.warning(&text);
+        }
         let erased = self.line.erase(self.width());
         if !erased.is_empty() {
             self.console.show(&erased);
@@ -273,6 +279,11 @@ impl Session<'_> {
                 // fio prints all of them.
                 if self.name.is_strict() || self.repeated.is_first(&text) {
                     self.trouble(&text);
+                }
+            }
+            EventKind::Tolerated(text, count) => {
+                if self.tolerated.is_first_of(None, &text, count) {
+                    self.warning(&text);
                 }
             }
             EventKind::WrongData(text) => {

@@ -86,14 +86,17 @@ fn mapped(
         writer.u32(program.number).u32(program.version).u32(6).u32(0);
     })
     .map_err(|error| match error {
-        NfsError::Unreachable { server, why, errno } => NfsError::Unreachable {
-            server,
-            why: format!(
-                "{why}: the server's port mapper, which knows its ports, does not answer; give \
+        // Otherwise it is not the port mapper that is missing, but the machine.
+        NfsError::Unreachable { server, why, errno: errno @ (libc::ECONNREFUSED | libc::ETIMEDOUT) } => {
+            NfsError::Unreachable {
+                server,
+                why: format!(
+                    "{why}: the server's port mapper, which knows its ports, does not answer; give \
                  nfs_url=…?nfsport=PORT&mountport=PORT"
-            ),
-            errno,
-        },
+                ),
+                errno,
+            }
+        }
         error => error,
     })?;
     let port = Reader::new(&answer).u32()?;

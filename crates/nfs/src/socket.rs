@@ -114,7 +114,9 @@ const RESERVED: std::ops::Range<u16> = 600..1024;
 pub(crate) fn connect(host: &str, port: u16, deadline: &mut Deadline) -> io::Result<TcpStream> {
     deadline.begin_step();
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
+    let unknown =
+        |error: io::Error| io::Error::other(format!("the name in nfs_url= cannot be resolved ({error})"));
+    let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(unknown)?.collect();
     for (number, &address) in addresses.iter().enumerate() {
         let (now, left) = (Instant::now(), deadline.left());
         let end = share(now, now + left, addresses.len() - number);

@@ -617,6 +617,9 @@ pub fn hint_at(word: &str) -> String {
     did_you_mean(meant.or_else(|| command().map(|command| format!("iolite {command}"))))
 }
 
+/// The width of a help page.
+const WIDTH: usize = 100;
+
 /// How much of a file is read to find its first section.
 const LOOKED_AT: u64 = 64 << 10;
 
@@ -691,6 +694,9 @@ impl Command {
             return Ok(asked);
         }
         match asked.operands.first() {
+            Some(first) if first == HELP && !Path::new(first).exists() => {
+                return Err(format!("iolite {} --help explains it", self.name));
+            }
             Some(first) if !self.choices.is_empty() => self.check_choice(first, &asked)?,
             _ => {}
         }
@@ -819,13 +825,27 @@ impl Command {
         if !self.options.is_empty() {
             text.push_str("\nOptions:\n");
         }
-        for option in self.options {
+        /// The widest left column. A longer text has a line of its own.
+        const WIDEST: usize = 28;
+        let left = |option: &CommandOption| {
             let spellings: Vec<String> = option.spellings().collect();
-            let left = format!("  {} {}", spellings.join(", "), option.value);
-            // Writing to a String does not fail.
-            let _ = writeln!(text, "{left:<16}{}{}", if left.len() < 16 { "" } else { "  " }, option.help);
+            format!("  {} {}", spellings.join(", "), option.value).trim_end().to_owned()
+        };
+        let widths = self.options.iter().map(|option| left(option).len() + 2);
+        let column = widths.filter(|width| *width <= WIDEST).max().unwrap_or(WIDEST);
+        for option in self.options {
+            let mut left = left(option);
+            if left.len() + 2 > column {
+                let _ = writeln!(text, "{left}");
+                left.clear();
+            }
+            for line in crate::wrap::wrapped(option.help, WIDTH - column).lines() {
+                // Writing to a String does not fail.
+                let _ = writeln!(text, "{left:<column$}{line}");
+                left.clear();
+            }
         }
-        let _ = writeln!(text, "\n{}", crate::wrap::wrapped(self.details, 100));
+        let _ = writeln!(text, "\n{}", crate::wrap::wrapped(self.details, WIDTH));
         text
     }
 }
@@ -1018,9 +1038,22 @@ mod tests {
             for option in command.options {
                 let spellings: Vec<String> = option.spellings().collect();
                 let line = format!("\n  {} {}", spellings.join(", "), option.value);
-                assert!(page.contains(&line), "{page}");
+                assert!(page.contains(line.trim_end()), "{page}");
             }
-            assert!(page.lines().all(|line| line.chars().count() <= 120), "{page}");
+            assert!(page.lines().all(|line| line.chars().count() <= WIDTH), "{page}");
+            // All descriptions begin in one column.
+            let lines = page.split_once("\nOptions:\n").map_or("", |(_, rest)| rest).lines();
+            let begin = |line: &str| line.rfind("  ").map(|at| at + 2).filter(|at| *at > 2);
+            let begins: Vec<_> = lines.take_while(|line| !line.is_empty()).filter_map(begin).collect();
+            assert!(begins.windows(2).all(|pair| pair[0] == pair[1]), "{page}");
+        }
+    }
+
+    #[test]
+    fn help_is_asked_for_with_dashes() {
+        for command in ALL {
+            let error = command.read(&words("help")).unwrap_err();
+            assert_eq!(error, format!("iolite {} --help explains it", command.name));
         }
     }
 }

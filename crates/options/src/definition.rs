@@ -133,6 +133,21 @@ impl Kind {
         }
     }
 
+    /// The same for people, with examples.
+    pub(crate) fn in_words(self) -> &'static str {
+        match self {
+            Kind::Str => "text",
+            Kind::StrNumber => "word, with a number behind a colon where it takes one",
+            Kind::Time => "time, such as 90, 5m or 100ms",
+            Kind::Int => "integer, such as 100, 4k or 1g",
+            Kind::Size => "size, such as 4k, 1g or 50%",
+            Kind::Bool => "0 or 1",
+            Kind::Flag => "0 or 1; the name alone means 1",
+            Kind::Range => "range, such as 4k-16k",
+            Kind::FloatList => "numbers with colons between them, such as 99:99.9",
+        }
+    }
+
     /// Whether the value is optional.
     pub fn value_is_optional(self) -> bool {
         self == Kind::Flag

@@ -1,6 +1,6 @@
 //! The texts of `--cmdhelp` and `--enghelp`, generated from the option tables.
 
-use crate::definition::{Definition, Limits, Scope, Status};
+use crate::definition::{Definition, Kind, Limits, Scope, Status};
 use crate::engines::EngineInfo;
 use crate::name::Name;
 use crate::profiles::Profile;
@@ -31,7 +31,12 @@ pub fn command_help(argument: Option<&str>, called: Name) -> Help {
         Some(name) => match registry::find_job(name) {
             Some(definition) => good(detail(definition, called)),
             None if called.is_strict() => good(nearest_option(name, called)),
-            None => good(option_of_engines(name).unwrap_or_else(|| nearest_option(name, called))),
+            None => good(option_of_engines(name).unwrap_or_else(|| match engines::engine(name) {
+                Some(_) => {
+                    format!("{name} is an engine, not an option: --enghelp={name} lists its options\n")
+                }
+                None => nearest_option(name, called),
+            })),
         },
     }
 }
@@ -159,7 +164,14 @@ fn detail(definition: &Definition, called: Name) -> String {
     if !definition.aliases.is_empty() {
         field("alias", &definition.aliases.join(", "));
     }
-    field("type", definition.kind.type_name());
+    field(
+        "type",
+        match called {
+            Name::Fio => definition.kind.type_name(),
+            Name::Iolite if definition.kind == Kind::Str && !definition.keywords.is_empty() => "word",
+            Name::Iolite => definition.kind.in_words(),
+        },
+    );
     field("default", definition.default.unwrap_or("no default"));
     match definition.limits {
         Limits::None => {}
@@ -220,6 +232,17 @@ mod tests {
         let everywhere = command_help(Some("hipri"), Name::Iolite).text;
         assert!(everywhere.contains("io_uring"), "{everywhere}");
         assert!(command_help(Some("http_s3_multipart_size"), Name::Fio).text.starts_with("No such command"));
+        let engine = command_help(Some("http"), Name::Iolite).text;
+        assert_eq!(engine, "http is an engine, not an option: --enghelp=http lists its options\n");
+        for (option, told) in [
+            ("description", "text"),
+            ("rw", "word"),
+            ("size", "size, such as 4k, 1g or 50%"),
+            ("runtime", "time, such as 90, 5m or 100ms"),
+        ] {
+            let help = command_help(Some(option), Name::Iolite).text;
+            assert!(help.contains(&format!("                type: {told}\n")), "{help}");
+        }
         let list = engine_help(None, Name::Iolite).text;
         assert!(list.contains("\n\tlibaio                  : The kernel's asynchronous I/O"), "{list}");
     }

@@ -335,7 +335,7 @@ pub(crate) static ALL: &[RunOption] = &[
         "status-interval",
         'L',
         Required("time"),
-        &["Print a full interim report after each such", "period"],
+        &["Print a full interim report after each such period"],
         Some(|asked, value| {
             asked.run.status_interval = milliseconds(asked, value, 1)?;
             Ok(())

@@ -18,11 +18,23 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
             }
             // The distance is at least the difference in length. Words may be very long.
             let distance = if longer > limit { longer } else { edit_distance(word, candidate) };
-            // Words without a common letter are not alike, however short they are.
-            (distance <= limit && distance < length).then_some((distance, candidate))
+            // Words without a common letter are not alike, however short they are, and short words with one letter in
+            // common less are not unless they begin alike: zfs is not a slip of nfs.
+            let is_alike = limit > 1 || distance == 0 || begins_like(word, candidate);
+            (distance <= limit && distance < length && is_alike).then_some((distance, candidate))
         })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// Whether two words have the same first letter, or have exchanged the first two.
+fn begins_like(one: &str, other: &str) -> bool {
+    let start = |word: &str| {
+        let mut letters = word.chars();
+        (letters.next(), letters.next())
+    };
+    let ((first, second), (other_first, other_second)) = (start(one), start(other));
+    first == other_first || (first == other_second && second == other_first)
 }
 
 /// The number of insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
@@ -47,4 +59,27 @@ fn edit_distance(from: &str, to: &str) -> usize {
         }
     }
     rows[from.len()][to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_words_have_to_begin_alike() {
+        let engines = ["sync", "nfs", "null", "libaio", "io_uring", "mmap"];
+        for (word, meant) in [
+            ("async", None),
+            ("zfs", None),
+            ("nsf", Some("nfs")),
+            ("snyc", Some("sync")),
+            ("ysnc", Some("sync")),
+            ("nul", Some("null")),
+            ("mmpa", Some("mmap")),
+            ("uring", Some("io_uring")),
+            ("kibaio", Some("libaio")),
+        ] {
+            assert_eq!(closest(word, engines), meant, "{word}");
+        }
+    }
 }

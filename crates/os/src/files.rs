@@ -41,6 +41,15 @@ pub fn free_bytes(file: &std::fs::File) -> io::Result<Option<u64>> {
     Ok(Some(blocks.saturating_mul(facts.f_frsize)))
 }
 
+/// Whether a part of the file before its end has no data. A file system that does not know counts as one where all parts
+/// have. The file's position changes.
+pub fn has_hole(file: &std::fs::File) -> bool {
+    let length = file.metadata().map_or(0, |found| found.len());
+    // SAFETY: takes only integers.
+    let hole = unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_HOLE) };
+    u64::try_from(hole).is_ok_and(|hole| hole < length)
+}
+
 /// Locks a file for this process alone until it is closed; `WouldBlock` = another process has locked it.
 ///
 /// # Errors

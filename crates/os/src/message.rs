@@ -25,6 +25,8 @@ pub enum Message {
     WentOn(u32, i32, String),
     /// The same as [`Message::Trouble`], about the failure that ends the job.
     Fatal(u32, String),
+    /// So many errors of this kind, after which the job continues.
+    Tolerated(u32, i32, String),
     /// A thread worker has ended. (The spawner waits for processes.)
     ThreadOver(u32),
 }
@@ -42,6 +44,7 @@ impl Message {
             Message::WrongData(worker, text) => (6, *worker, 0, text.as_str()),
             Message::Trouble(worker, text) => (7, *worker, 0, text.as_str()),
             Message::Fatal(worker, text) => (8, *worker, 0, text.as_str()),
+            Message::Tolerated(worker, count, text) => (9, *worker, *count, text.as_str()),
         };
         let mut bytes = Vec::with_capacity(9 + text.len().min(MOST_TEXT));
         bytes.push(tag);
@@ -76,6 +79,7 @@ impl Message {
             6 => Message::WrongData(worker, text),
             7 => Message::Trouble(worker, text),
             8 => Message::Fatal(worker, text),
+            9 => Message::Tolerated(worker, errno, text),
             _ => Message::ThreadOver(worker),
         }))
     }
@@ -95,6 +99,7 @@ mod tests {
             Message::Warning(3, String::new()),
             Message::Trouble(3, "io_u error".into()),
             Message::Fatal(3, "io_u error".into()),
+            Message::Tolerated(3, 70_000, "io_u error".into()),
             Message::WrongData(3, "md5: verify failed\n       Expected CRC: 0".into()),
             Message::WentOn(3, 5, "read".into()),
             Message::ThreadOver(4),

@@ -8,7 +8,7 @@ use iolite_host::{FileKey, Machine};
 use iolite_options::JobOptions;
 use iolite_options::engines::{E4defragOptions, ExecOptions};
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// A file that the run needs unchanged.
@@ -233,6 +233,22 @@ pub fn holding(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Vec<(P
         .filter_map(|job| job.options.buffers.mem_file.as_ref())
         .for_each(|path| look(Path::new(path)));
     found
+}
+
+/// The first files and block devices of the run, at most so many: their places, without links, and whether the run makes
+/// or changes them.
+pub fn used(plan: &Plan, layouts: &[Layout], machine: &dyn Machine, most: usize) -> BTreeMap<PathBuf, bool> {
+    let mut used = BTreeMap::new();
+    let local = plan.workers.iter().filter(|worker| plan.job_of(worker).engine.facets.has_local_files());
+    let all = local.flat_map(|worker| files(plan, worker, &layouts[worker.index], None));
+    let holds_data = |path: &Path| {
+        let found = machine.usable_file(path);
+        found.is_ok_and(|(kind, _)| matches!(kind, FileKind::Regular | FileKind::Block))
+    };
+    for (path, is_changed) in all.take(most).filter(|(path, _)| holds_data(path)) {
+        *used.entry(machine.place(&path)).or_default() |= is_changed;
+    }
+    used
 }
 
 /// Whether a character device is one that holds data.

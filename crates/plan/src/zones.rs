@@ -13,6 +13,7 @@ use iolite_options::engines::{
     Capability, Completion, EngineInfo, IoUringCmdOptions, IoUringOptions, NvmeWriteMode, Target,
 };
 use iolite_options::{JobOptions, SizeValue, SubmitMode, ZoneSkip};
+use iolite_types::units::exact_bytes;
 use iolite_types::{Direction, FileKind};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -234,7 +235,10 @@ fn zoned_file(options: &JobOptions, file: &FileLayout, machine: &dyn Machine) ->
             let asked = zones.zonesize;
             return Err(options.reason(
                 format_args!("{path} job parameter zonesize {asked} does not match disk zone size {size}."),
-                format!("zonesize={asked}: the zones of {path} have {size} bytes; leave zonesize out"),
+                format!(
+                    "zonesize={asked}: the zones of {path} have {}; leave zonesize out",
+                    exact_bytes(size)
+                ),
             ));
         }
         return Ok(ZonedFile { size, is_real: true, most_open });
@@ -283,7 +287,9 @@ fn check(
         return Err(options.reason(
             format_args!("{path}: file/device size {bytes} is smaller than zone size {size}"),
             format!(
-                "zonemode=zbd: {path} has {bytes} bytes, less than a zone ({size} bytes); make it larger"
+                "zonemode=zbd: {path} has {}, less than a zone ({}); make it larger",
+                exact_bytes(bytes),
+                exact_bytes(size)
             ),
         ));
     }
@@ -298,8 +304,9 @@ fn check(
         return Err(options.reason(
             format_args!("{path}: trim block size {} is not the zone size {size}", trim.min()),
             format!(
-                "rw={}: a trim is the reset of a zone of {path}, which has {size} bytes; use bs=,,{size}",
-                rw.name()
+                "rw={}: a trim is the reset of a zone of {path}, which has {}; use bs=,,{size}",
+                rw.name(),
+                exact_bytes(size)
             ),
         ));
     }
@@ -309,7 +316,8 @@ fn check(
         return Err(options.reason(
             format_args!("{path}: zoneskip {skip} is not a multiple of the device zone size {size}."),
             format!(
-                "zoneskip={skip}: is not a multiple of the zones of {path} ({size} bytes); use zoneskip=1z"
+                "zoneskip={skip}: is not a multiple of the zones of {path} ({}); use zoneskip=1z",
+                exact_bytes(size)
             ),
         ));
     }
@@ -434,10 +442,10 @@ fn round(
         return Err(options.reason(
             "I/O buflen exceeds zone size",
             format!(
-                "bs: a block of {smallest} bytes does not fit into a zone of {}, which can hold {} bytes; use smaller \
-                 blocks",
+                "bs: a block of {} does not fit into a zone of {}, which can hold {}; use smaller blocks",
+                exact_bytes(smallest),
                 file.path.display(),
-                first.capacity
+                exact_bytes(first.capacity)
             ),
         ));
     }
@@ -449,9 +457,10 @@ fn round(
         return Err(options.reason(
             format_args!("{path}: io_size must be at least one zone"),
             format!(
-                "offset={from}: there is no whole zone of {path} in the {} bytes from there; zones have {} bytes, use \
-                 sizes in zones (size=1z)",
-                file.length, zoned.size
+                "offset={from}: there is no whole zone of {path} in the {} from there; zones have {}, use sizes in zones \
+                 (size=1z)",
+                exact_bytes(file.length),
+                exact_bytes(zoned.size)
             ),
         ));
     }

@@ -321,8 +321,16 @@ fn jobs_that_violate_zone_rules_are_refused() {
         ("--filename=/dev/plain --rw=write --size=2z", "give zonesize=, or the size in bytes"),
         ("--filename=/dev/plain --rw=write --zonesize=100", "a zone has at least 512 bytes"),
         ("--filename=/dev/plain --rw=write --zonesize=1m --zonecapacity=2m", "no more than the zone itself"),
-        ("--filename=/dev/plain --rw=write --zonesize=5g", "make it larger"),
+        ("--filename=/dev/plain --rw=write --zonesize=5g", "less than a zone (5 GiB); make it larger"),
         ("--filename=/dev/plain --rw=write --zonesize=512 --bs=512", "use larger zones"),
+        (
+            "--filename=/dev/zns --rw=write --zonesize=1m",
+            "the zones of /dev/zns have 256 MiB; leave zonesize out",
+        ),
+        (
+            "--filename=/dev/zns --rw=write --offset=4k --size=1m",
+            "in the 1 MiB from there; zones have 256 MiB, use sizes in zones (size=1z)",
+        ),
         ("--filename=/dev/zns --rw=write --ioengine=null", "use psync, libaio or io_uring"),
     ] {
         let job = format!("--name=j --zonemode=zbd --direct=1 --bs=64k {rest}");
@@ -429,9 +437,7 @@ fn notes_about_zones() {
     assert_eq!(notes("--bs=64k --numjobs=4 --size=1z --offset_increment=1z"), [""; 0]);
     let found = notes("--bs=96k --numjobs=3 --size=1z --offset_increment=1z");
     assert_eq!(found.len(), 1, "once for a job: {found:?}");
-    assert!(
-        found[0].contains("98304 bytes do not divide the 268435456 bytes of a zone of /dev/zns: 65536 bytes")
-    );
+    assert!(found[0].contains("96 KiB do not divide the 256 MiB of a zone of /dev/zns: 64 KiB"));
     assert_eq!(notes("--bs=96k --write_zone_remainder=1"), [""; 0]);
     let found = notes("--bs=64k --numjobs=5 --size=1z --offset_increment=1z");
     assert!(

@@ -202,8 +202,10 @@ fn not_reached(address: &Address, error: &io::Error) -> String {
         (Address::Socket(path), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
             format!("{words}: no server listens there (iolite --server=sock:{})", path.display())
         }
-        (Address::Port { port, .. }, io::ErrorKind::ConnectionRefused) => {
-            format!("{words}: no server listens on port {port} there (iolite --server=,{port})")
+        (Address::Port { host, port, six }, io::ErrorKind::ConnectionRefused) => {
+            // A server without this prefix listens on version 4 only.
+            let prefix = if *six == Some(true) || host.contains(':') { "ip6:" } else { "" };
+            format!("{words}: no server listens on port {port} there (iolite --server={prefix},{port})")
         }
         (Address::Port { .. }, io::ErrorKind::TimedOut) => {
             format!(
@@ -383,5 +385,26 @@ fn remove_dead(path: &Path) -> io::Result<()> {
             io::ErrorKind::AddrInUse,
             "a server listens there; end it, or give another path",
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_remedy_is_a_server_that_the_client_reaches() {
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        for (client, server) in [
+            (",9", ",9"),
+            ("ip:one,9", ",9"),
+            ("one,9", ",9"),
+            ("ip6:,9", "ip6:,9"),
+            ("ip6:one,9", "ip6:,9"),
+            ("::1,9", "ip6:,9"),
+        ] {
+            let words = not_reached(&Address::parse(client).unwrap().to_reach(), &refused);
+            assert!(words.ends_with(&format!("(iolite --server={server})")), "{client}: {words}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::carrier_process::{self, Carrier, Carriers};
 use crate::connection::Connection;
 use crate::frame;
 use crate::keys::Keys;
-use crate::message::{Done, FromAgent, Hello, Refusal, Request, SAME_VERSION, ToAgent, machine_name};
+use crate::message::{Begun, Done, FromAgent, Hello, Refusal, Request, SAME_VERSION, ToAgent, machine_name};
 use crate::returned::Keeper;
 use crate::ssh;
 use iolite_os::time;
@@ -80,8 +80,8 @@ pub struct Settings {
 pub enum Told {
     /// A warning about accepted input.
     Warning(String),
-    /// The lines that announce its jobs.
-    Begun(String),
+    /// Its jobs will run.
+    Begun(Begun),
     /// An event of its run.
     Event(Box<Event>),
     /// Its jobs do not run.

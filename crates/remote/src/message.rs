@@ -5,6 +5,8 @@ use iolite_options::SentJobs;
 use iolite_stats::{Event, Report};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// The version of the protocol. It must be equal at both ends, so that reports and options have the same form.
 pub const VERSION: u32 = 1;
@@ -126,6 +128,17 @@ pub enum ToAgent {
     Trigger,
 }
 
+/// Jobs that will run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begun {
+    /// The lines that announce them.
+    pub lines: String,
+    /// Identifies the machine until it is rebooted, as seen from the process of the run.
+    pub machine: String,
+    /// Their first files, without links, and whether they make or change them.
+    pub files: BTreeMap<PathBuf, bool>,
+}
+
 /// A run that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Done {
@@ -168,8 +181,8 @@ pub enum FromAgent {
     Refused(Box<Refusal>),
     /// A warning about accepted input.
     Warning(String),
-    /// The jobs will run: the lines that announce them.
-    Begun(String),
+    /// The jobs will run.
+    Begun(Begun),
     /// An event of the run.
     Event(Box<Event>),
     /// The run has ended.
@@ -235,6 +248,14 @@ impl Message for FromAgent {
             _ => None,
         }
     }
+}
+
+/// Identifies this machine until it is rebooted, as seen from the namespaces of this process: where it is the same, a path
+/// is the same file.
+pub fn machine_identity() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let mounts = std::fs::read_link("/proc/self/ns/mnt").unwrap_or_default();
+    format!("{} {}", boot.trim(), mounts.display())
 }
 
 /// The host name of this machine.

@@ -457,6 +457,10 @@ impl<'a> Controller<'a> {
                 Message::Warning(worker, text) => self.tell(Some(worker), EventKind::Warning(text), events),
                 Message::Trouble(worker, text) => self.tell(Some(worker), EventKind::Trouble(text), events),
                 Message::Fatal(worker, text) => self.tell(Some(worker), EventKind::Fatal(text), events),
+                Message::Tolerated(worker, count, text) => {
+                    let count = count.unsigned_abs().into();
+                    self.tell(Some(worker), EventKind::Tolerated(text, count), events);
+                }
                 Message::WrongData(worker, text) => {
                     self.tell(Some(worker), EventKind::WrongData(text), events);
                 }

@@ -10,6 +10,7 @@ use iolite_plan::{Layout, Plan, Problem, own_files};
 use iolite_stats::Report;
 use iolite_verify::{Demands, Owners, check_rival_state};
 use iolite_worker::{ZoneMaps, creation};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tracing::debug;
@@ -69,6 +70,12 @@ impl<'a> Prepared<'a> {
     /// The files and devices whose data would be destroyed or changed, with their sizes if known.
     pub fn holding(&self) -> Vec<(PathBuf, Option<u64>)> {
         own_files::holding(self.plan, &self.layouts, self.machine)
+    }
+
+    /// The first files and block devices of the run, at most so many: their places, without links, and whether the run
+    /// makes or changes them.
+    pub fn used(&self, most: usize) -> BTreeMap<PathBuf, bool> {
+        own_files::used(self.plan, &self.layouts, self.machine, most)
     }
 
     /// The directories that the run makes above its files.

@@ -49,6 +49,8 @@ pub enum EventKind {
     Trouble(String),
     /// A failed I/O that ends its job. Many I/Os and workers may fail in the same way.
     Fatal(String),
+    /// Failed I/Os after which their job continues, so many of one kind.
+    Tolerated(String, u64),
     /// Checked data differs from the data written: a message of several lines.
     WrongData(String),
     /// A worker ended with an error.

@@ -244,7 +244,7 @@ pub const CASES: &[Case] = &[
     case("waste", "--rw=write --bs=40k --size=2z")
         .does(0, 2 * 3040, 0)
         .leaves(0, [6, 6, 0, 0])
-        .says("do not divide the 3145728 bytes of a zone"),
+        .says("do not divide the 3 MiB of a zone"),
     case("remainder", "--rw=write --bs=40k --size=2z --write_zone_remainder=1")
         .does(0, 6 << 10, 0)
         .leaves(0, [6, 6, 0, 0])

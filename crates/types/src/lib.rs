@@ -1,12 +1,13 @@
 //! The few types that every crate of Iolite shares.
 //!
 //! Only types needed on both sides of a crate boundary live here: directions, operations of an engine, block sizes,
-//! kinds of files, a value per direction, and the formatting of numbers.
+//! kinds of files, a value per direction, the formatting of numbers, and the counting of repeated messages.
 
 mod bidi;
 mod block_size;
 mod date;
 mod loopback;
+mod repeated;
 mod run_end;
 mod system_error;
 pub mod units;
@@ -15,6 +16,7 @@ pub use bidi::is_bidi_control;
 pub use block_size::BlockSize;
 pub use date::{civil, utc, utc_to_the_nanosecond};
 pub use loopback::is_loopback;
+pub use repeated::Repeated;
 pub use run_end::{RunEnd, RunStatus};
 pub use system_error::{
     WRONG_DATA, describe_errno, describe_error, describe_job_error, without_error_numbers,

@@ -72,6 +72,23 @@ impl Units {
     }
 }
 
+/// An exact, readable amount: `512 B`, `1 MiB`, `953.9 GiB (1024209543168 B)`.
+pub fn exact_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let whole = (1..=6).rev().find(|power| bytes > 0 && bytes.is_multiple_of(1 << (10 * power)));
+    let fitting = (1..=6).rev().find(|power| bytes >= 1 << (10 * power));
+    match (whole, fitting) {
+        (Some(whole), Some(fitting)) if bytes >> (10 * whole) < 4096 || whole == fitting => {
+            format!("{} {}", bytes >> (10 * whole), UNITS[whole - 1])
+        }
+        (_, Some(fitting)) => {
+            let value = bytes as f64 / (1u64 << (10 * fitting)) as f64;
+            format!("{value:.1} {} ({bytes} B)", UNITS[fitting - 1])
+        }
+        _ => format!("{bytes} B"),
+    }
+}
+
 /// A plain count: `54.7k`.
 pub fn count(value: u64, figures: u32) -> String {
     scaled(u128::from(value), Base::Decimal, figures)
@@ -165,6 +182,21 @@ mod tests {
 
     const BINARY_FIRST: Units = Units { kb_base: 1024, unit_base: 0, figures: 4 };
     const DECIMAL_FIRST: Units = Units { kb_base: 1000, unit_base: 0, figures: 4 };
+
+    #[test]
+    fn amounts_are_exact() {
+        let cases = [
+            (0, "0 B"),
+            (512, "512 B"),
+            (4096, "4 KiB"),
+            (1 << 30, "1 GiB"),
+            (1_024_209_543_168, "953.9 GiB (1024209543168 B)"),
+            (3 << 29, "1536 MiB"),
+            (1000, "1000 B"),
+            (1025, "1.0 KiB (1025 B)"),
+        ];
+        cases.into_iter().for_each(|(amount, words)| assert_eq!(exact_bytes(amount), words));
+    }
 
     /// Block sizes, as fio 3.33 shows them in a job's header line.
     #[test]

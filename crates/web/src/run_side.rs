@@ -204,6 +204,7 @@ impl Handing {
             | EventKind::Warning(_)
             | EventKind::Trouble(_)
             | EventKind::Fatal(_)
+            | EventKind::Tolerated(..)
             | EventKind::WrongData(_)
             | EventKind::Failed { .. }
             | EventKind::Terminating(_) => self.waiting.len() < MOST_WAITING,

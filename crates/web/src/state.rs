@@ -74,6 +74,8 @@ impl State {
             }
             EventKind::Note(text) | EventKind::Warning(text) => (text, false),
             EventKind::Trouble(text) | EventKind::Fatal(text) | EventKind::WrongData(text) => (text, true),
+            EventKind::Tolerated(text, 1) => (text, true),
+            EventKind::Tolerated(text, count) => (format!("{count} more like this: {text}"), true),
             EventKind::Failed { error, blocks, .. } => {
                 (format!("failed: {}: {}", error.what, error.words(blocks, false)), true)
             }

@@ -1,6 +1,7 @@
 //! Creates, extends and fills the files of a job before its I/O.
 
 mod names;
+mod room;
 
 use iolite_content::Content;
 use iolite_engine::{LocalStorage, Storage, Stored};
@@ -58,6 +59,7 @@ pub fn create(
     match rules.data {
         Data::OtherEnd | Data::Nowhere => Ok(()),
         Data::LocalFiles => {
+            room::check(rules, layout)?;
             make_directories(job, rules, layout, note)?;
             create_in(&mut LocalStorage, job, rules, layout, note, stop)
         }
@@ -212,18 +214,7 @@ fn one(
 fn check_room(file: &mut dyn Stored, needed: u64) -> io::Result<()> {
     let Some(room) = file.room()? else { return Ok(()) };
     // Blocks that are reserved beyond the end already belong to the file.
-    let (bytes, free) = (needed.saturating_sub(room.held), room.free);
-    if bytes <= free {
-        return Ok(());
-    }
-    let units = Units { kb_base: 1024, unit_base: 0, figures: 4 };
-    let text = format!(
-        "{} more ({bytes} bytes) are needed, and the file system has {} free ({free}); use a smaller size, or fill_device=1 \
-         to take what there is",
-        units.bytes(bytes),
-        units.bytes(free)
-    );
-    Err(explained(&io::Error::from_raw_os_error(libc::ENOSPC), text))
+    room::enough(needed.saturating_sub(room.held), room.free)
 }
 
 /// Writes random data to this part of the file.

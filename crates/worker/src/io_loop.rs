@@ -688,12 +688,13 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         }
     }
 
-    /// Publishes the thread's resource usage at the end.
-    pub fn finish(&self) {
+    /// Publishes the thread's resource usage and its counts of errors at the end.
+    pub fn finish(&mut self) {
         let now = self.clock.now();
         // An error may have cut a span short. End it now.
         self.stats.end_span([true; 3], now);
         self.control.ended_ns.store(now, Relaxed);
         usage::publish(self.control);
+        self.count_tolerated();
     }
 }

@@ -7,6 +7,7 @@ pub(super) use jobs::can_be_named;
 
 use iolite_host::{Device, Found};
 use iolite_options::commands::Asked;
+use iolite_types::units::exact_bytes;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -51,7 +52,7 @@ fn table(path: &Path, found: &Found, jobs: &[jobs::Job]) -> String {
     let on = file_system.as_ref().map_or(String::new(), |kind| format!(" on {kind}"));
     let part = partition
         .as_ref()
-        .map_or(String::new(), |(name, bytes)| format!(", partition {name} of {}", show::bytes(*bytes)));
+        .map_or(String::new(), |(name, bytes)| format!(", partition {name} of {}", exact_bytes(*bytes)));
     let first = format!("{}: {what}{on}{part}", path.display()).replace('\n', "\\n");
     line!(text, "{}", String::from_utf8_lossy(&crate::console::harmless(first.as_bytes())));
     show::table(&mut text, device);

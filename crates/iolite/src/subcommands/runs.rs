@@ -66,6 +66,11 @@ fn list(asked: &Asked, words: &[String]) -> Result<String, String> {
     let opened = Opened::of(asked)?;
     let runs = chosen(&opened, asked, words)?;
     match asked.value("output-format") {
+        // (The usual store is made by the first run that is kept.)
+        _ if asked.has("store") && !opened.path.exists() => Err(format!(
+            "{}: there is no store of runs here (--save and runs import make one)",
+            opened.path.display()
+        )),
         None | Some("table") if opened.runs.is_empty() => {
             Ok(format!("{}: no runs are kept yet (--save keeps one)\n", opened.path.display()))
         }

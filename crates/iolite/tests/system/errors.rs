@@ -4,7 +4,7 @@ use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::Finished;
 use crate::common::{Json, Program, files_in, is_root, scratch, sizes};
 use iolite_testing::{or_skip, skip};
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -249,10 +249,32 @@ fn writes_that_do_not_fit_are_not_begun() {
         "--rw=write --size=64M",
         "--rw=randwrite --size=64M --io_size=32M",
         "--rw=write --size=64M --unlink=1",
+        "--rw=write --size=64M --fallocate=none",
+        "--rw=write --size=64M --fallocate=truncate",
+        "--rw=write --size=64M --create_on_open=1",
+        "--rw=write --filename=new/f --size=64M",
+        "--rw=rw --size=64M",
+        // Each file would fit.
+        "--rw=write --nrfiles=4 --filesize=8M",
     ] {
-        run(line).refused().says("more (").says("bytes) are needed, and the file system has");
-        assert_eq!(files_in(&mounted.directory), sizes(&[("a.0.0", 0)]), "{line}");
+        let refused = run(line).refused().says("more (").says("bytes) are needed, and the file system has");
+        // Nothing was made, nor said to be made.
+        assert!(
+            !refused.output().contains("Laying out") && !refused.output().contains("making"),
+            "{refused}"
+        );
+        assert_eq!(files_in(&mounted.directory), sizes(&[]), "{line}");
+        assert!(!mounted.directory.join("new").exists());
     }
+    // A sparse file has its size, but not the room.
+    let sparse = File::create(mounted.directory.join("sparse")).unwrap();
+    sparse.set_len(64 << 20).unwrap();
+    run("--rw=write --filename=sparse")
+        .refused()
+        .says("mounted/sparse: 64.0MiB more (67108864 bytes) are needed");
+    run("--rw=write --filename=sparse --io_size=1M").ok();
+    drop(sparse);
+    fs::remove_file(mounted.directory.join("sparse")).unwrap();
     run("--rw=write --size=64M --io_size=1M").ok();
     run("--rw=randwrite --size=8M").ok();
     // What the file has already is not needed again.

@@ -284,6 +284,46 @@ pub fn the_same_failure_is_reported_once_with_a_count() {
     assert!(strict.stderr.matches("NoSuchBucket").count() > 2, "{strict}");
 }
 
+/// Errors after which the job continues have the same cause and remedy, and their count.
+#[test]
+pub fn tolerated_failures_are_reported_once_with_a_count() {
+    let code = |seen: &Seen| if seen.number < 2 { "NoSuchBucket" } else { "AccessDenied" };
+    let line = "--filename=/bkt/a --rw=write --size=32k --continue_on_error=all";
+    for how in ["", "--io_submit_mode=offload"] {
+        let server =
+            ObjectServer::behaving(move |seen| error(code(seen), if seen.number < 2 { 404 } else { 403 }));
+        let told = run(&server, &format!("{line} {how}")).ok();
+        let [first, second, more, most] = told.stderr.lines().collect::<Vec<_>>()[..] else {
+            panic!("{told}")
+        };
+        let first = first.strip_prefix("iolite: ").unwrap();
+        let second = second.strip_prefix("iolite: ").unwrap();
+        for words in
+            ["/bkt/a: Input/output error (PUT", "NoSuchBucket", "aws s3 mb", "write offset=0, buflen=4096"]
+        {
+            assert!(first.contains(words), "{words}: {told}");
+        }
+        assert!(second.contains("AccessDenied") && second.contains("has no permission for that"), "{told}");
+        assert_eq!(more, format!("iolite: 1 more like this: {first}"));
+        assert_eq!(most, format!("iolite: 5 more like this: {second}"));
+        let json = run(&server, &format!("{line} {how} --output-format=json")).ok();
+        assert_eq!(json.stderr.lines().count(), 2, "{json}");
+        assert!(json.stdout.contains("\"7 more like this: io_u error"), "{json}");
+    }
+    // `error_dump` describes each error.
+    let server = ObjectServer::behaving(|_| error("AccessDenied", 403));
+    let each = run(&server, &format!("{line} --error_dump=1")).ok();
+    assert_eq!(each.stderr.matches("AccessDenied").count(), 8, "{each}");
+    // Under the name `fio`, they are lines of the report.
+    let dir = scratch();
+    let strict = called_fio(&server, dir.path(), line).ok();
+    assert_eq!((strict.stderr.as_str(), strict.stdout.matches("AccessDenied").count()), ("", 2), "{strict}");
+    assert!(strict.stdout.contains("7 more like this: io_u error"), "{strict}");
+    let json = called_fio(&server, dir.path(), &format!("{line} --output-format=json")).ok();
+    assert_eq!(json.stderr, "", "{json}");
+    Json::parse(&json.stdout);
+}
+
 #[test]
 pub fn temporary_errors_are_retried_only_with_http_retries() {
     let busy = |seen: &Seen| if seen.number < 3 { error("SlowDown", 503) } else { Reply::Granted };
@@ -691,7 +731,7 @@ pub fn a_missing_server_is_reported() {
     );
     let refused = Program::own().line(dir.path(), &line);
     assert_eq!(refused.code(), 1);
-    let said = format!("cannot connect to {host}: Connection refused");
+    let said = format!("http_host={host}: cannot connect to {host}: Connection refused");
     assert!(refused.output().contains(&said), "{}", refused.output());
 }
 
@@ -702,7 +742,10 @@ pub fn set_ups_that_cannot_work_are_refused_with_the_remedy() {
         ("--filename=nobucket", "give filename=/BUCKET/NAME"),
         ("--filename=/b/a --http_host=http://h", "https= selects the protocol"),
         ("--filename=/b/a --http_host=h:0", "the port is not 1 to 65535"),
-        ("--filename=/b/a --http_host=there.is.none.invalid", "no address is known for this name"),
+        (
+            "--filename=/b/a --http_host=there.is.none.invalid",
+            "http_host=there.is.none.invalid: no address is known for this name",
+        ),
         ("--filename=/b/a --http_s3_unsigned_payload=1", "needs https=on"),
         ("--filename=/b/a --http_s3_sse_customer_key=short", "the key must have 32 bytes"),
         ("--filename=/b/a --http_ca_file=none.crt", "are for https=on"),

@@ -397,7 +397,8 @@ fn mistakes_are_reported() {
     ] {
         ours().line(dir.path(), line).refused().says(why);
     }
-    ours().line(dir.path(), "runs --store=none.db").ok().says("no runs are kept yet");
+    ours().line(dir.path(), "runs --store=none.db").refused().says("there is no store of runs here");
+    ours().line(dir.path(), "runs --store=none.db -F json").refused().says("there is no store of runs here");
     assert!(!dir.path().join("none.db").exists());
 }
 

@@ -598,6 +598,43 @@ pub fn files_of_clients_are_their_own() {
     agent.end();
 }
 
+/// Servers on one machine whose jobs use the same file measure a shared file. That is said, unless they only read it.
+#[test]
+pub fn files_that_servers_share_are_told() {
+    let (dir, links) = (scratch(), scratch());
+    let told = |agents: &[Agent], program: &Program, text: &str| {
+        job(dir.path(), &format!("[a]\nbs=4k\nsize=64k\n{text}"));
+        let clients: Vec<String> = agents.iter().map(Agent::client).collect();
+        let words: Vec<&str> =
+            ["--insecure"].into_iter().chain(clients.iter().map(String::as_str)).chain(["job.fio"]).collect();
+        program.run(dir.path(), &words).ok()
+    };
+    let (own, fio) = (Program::own(), Program::called_fio(links.path()));
+    let home = dir.path().canonicalize().unwrap();
+    let shares = format!("are on one machine and share {}/a.0.0, so ", home.display());
+    let sockets = ["s1", "s2"].map(|name| Agent::start(dir.path(), &[&format!("--server=sock:{name}")]));
+    let ports = [(); 2].map(|()| Agent::on_port(dir.path()));
+    // (The file is laid out.)
+    for (agents, text) in [(&sockets, "rw=read\n"), (&sockets, "rw=write\n"), (&ports, "rw=randrw\n")] {
+        let warned = told(agents, &own, text);
+        assert_eq!(warned.stderr.matches(&shares).count(), 1, "{text}: {warned}");
+        let place = |agent: &Agent| agent.address.trim_start_matches("ip:").to_owned();
+        assert!(agents.iter().all(|agent| warned.stderr.contains(&place(agent))), "{warned}");
+    }
+    assert!(told(&ports, &own, "rw=write\n").stderr.contains("; set directory= "));
+    let strict = told(&ports, &fio, "rw=write\ndirectory=.\n");
+    assert_eq!(strict.stderr, "", "{strict}");
+    assert!(strict.stdout.contains("share ") && strict.stdout.contains("give each --client"), "{strict}");
+    // Those that have another file each, or read one that is there, share nothing worth a word.
+    for (agents, text) in
+        [(&sockets, "rw=read\n"), (&ports, "rw=write\ndirectory=.\n"), (&ports, "ioengine=null\n")]
+    {
+        let silent = told(agents, &own, text);
+        assert!(!silent.stderr.contains("on one machine"), "{text}: {silent}");
+    }
+    sockets.into_iter().chain(ports).for_each(|agent| drop(agent.end()));
+}
+
 #[test]
 pub fn a_report_on_request() {
     let dir = scratch();
@@ -632,6 +669,32 @@ pub fn equal_failures_of_machines_are_told_once() {
     // (fio prints all.)
     let failed = Program::called_fio(links.path()).run(dir.path(), &words);
     assert_eq!(failed.stderr.matches("> io_u error on file /dev/full").count(), 3, "{failed}");
+    agents.into_iter().for_each(|agent| drop(agent.end()));
+}
+
+/// Warnings about jobs are the same as without `--client`; those that many machines have are told once.
+#[test]
+pub fn warnings_of_machines_are_told_once() {
+    let (dir, links) = (scratch(), scratch());
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let agents = ["a", "b", "c"].map(|name| Agent::on_socket(dir.path(), name));
+    let text = "[j]\nrw=randread\nbs=4k\nba=8k\nsize=64k\niodepth=4\nioengine=psync\ndirect=1\nfilename=";
+    job(dir.path(), &format!("{text}{}/f\n", memory.path().display()));
+    let clients = agents.each_ref().map(Agent::client);
+    let words: Vec<&str> = clients.iter().map(String::as_str).chain(["job.fio"]).collect();
+    let (alone, together) = (run(dir.path(), &["job.fio"]).ok(), run(dir.path(), &words).ok());
+    let warnings: Vec<&str> =
+        alone.stderr.lines().map(|line| line.strip_prefix("iolite: ").unwrap()).collect();
+    assert!(warnings.len() == 3 && alone.stderr.contains("in memory (tmpfs)"), "{alone}");
+    for warning in warnings {
+        assert_eq!(together.stderr.matches(&format!("> {warning}\n")).count(), 1, "{warning}: {together}");
+        assert_eq!(together.stderr.matches(&format!(": {warning}\n")).count(), 1, "{warning}: {together}");
+    }
+    assert_eq!(together.stderr.matches("2 more like this, on ").count(), 3, "{together}");
+    // As with fio, complaints of servers are lines of the report.
+    let strict = Program::called_fio(links.path()).run(dir.path(), &words).ok();
+    assert_eq!(strict.stderr, "", "{strict}");
+    assert!(strict.stdout.contains("> fio: Any use of blockalign= turns off randommap\n"), "{strict}");
     agents.into_iter().for_each(|agent| drop(agent.end()));
 }
 

@@ -442,3 +442,12 @@ fn the_first_call_of_a_job_that_was_asked_to_end_belongs_to_connecting() {
     let patience = (session.limits.patience, session.calls.patience);
     assert_eq!(patience, (SHORT, SHORT), "each later wait has the whole time");
 }
+
+#[test]
+fn a_name_without_an_address_is_not_blamed_on_the_port_mapper() {
+    let address = Address::parse("nfs://no.such.host.invalid/export").unwrap();
+    let refused = Session::connect(address, Limits { patience: LONG, keep: None }, None);
+    let said = refused.err().unwrap().to_string();
+    assert!(said.contains("the name in nfs_url= cannot be resolved ("), "{said}");
+    assert!(!said.contains("port mapper"), "{said}");
+}

@@ -306,6 +306,15 @@ pub(super) static MEANT: &[(&str, &str)] = &[
     ("tcp", "net with protocol=tcp"),
     ("udp", "net with protocol=udp"),
     ("posix", "psync, or posixaio"),
+    ("async", "libaio, or io_uring"),
+    ("file", "psync, libaio or io_uring"),
+    ("directio", "libaio or io_uring with direct=1"),
+    ("zfs", "psync or io_uring on its mount point"),
+    ("ext4", "psync or io_uring on its mount point"),
+    ("xfs", "psync or io_uring on its mount point"),
+    ("btrfs", "psync or io_uring on its mount point"),
+    ("smb", "psync or io_uring on its mount point"),
+    ("cifs", "psync or io_uring on its mount point"),
     ("dax", "dev-dax for a device, libpmem for a file"),
 ];
 

@@ -290,7 +290,8 @@ macro_rules! metadata {
 static WRITE_MODE: Definition = option(
     "write_mode",
     Kind::Str,
-    "Device command for writes: write, uncor, zeroes, verify, append (or zone_append), or shares (write/80:zeroes/20)",
+    "Device command for writes: write, uncor, zeroes, verify or append (zone_append is the same), or shares of several \
+     (write/80:zeroes/20)",
 )
 .default("write")
 .lands_in_engine(command!(write_mode, |given| WriteModes::read(given.required()?)));

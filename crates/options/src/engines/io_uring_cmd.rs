@@ -86,7 +86,7 @@ impl NvmeWriteMode {
             "zeroes" => Ok(NvmeWriteMode::Zeroes),
             "verify" => Ok(NvmeWriteMode::Verify),
             "append" | "zone_append" => Ok(NvmeWriteMode::Append),
-            _ => Err(format!("\"{text}\" is none of write, uncor, zeroes, verify, append")),
+            _ => Err(format!("\"{text}\" is none of write, uncor, zeroes, verify, append (or zone_append)")),
         }
     }
 

@@ -220,6 +220,8 @@ mod tests {
             ("s3", "use http with http_mode=s3"),
             ("ime_aio", "use libaio"),
             ("uring", "did you mean \"io_uring\"?"),
+            ("async", "use libaio, or io_uring"),
+            ("zfs", "use psync or io_uring on its mount point"),
             ("iscsi", "did you mean \"libiscsi\"?"),
         ] {
             assert!(chosen(value).unwrap_err().contains(remedy), "{value}: {:?}", chosen(value));

@@ -5,6 +5,7 @@ use crate::{FileLayout, Layout, Plan, Problem, WorkerPlan, ZonedFile};
 use iolite_host::{FileKey, Machine, Zone, ZoneCondition, ZoneKind};
 use iolite_options::JobOptions;
 use iolite_types::Direction;
+use iolite_types::units::exact_bytes;
 use std::path::PathBuf;
 
 /// A device or file whose zones the workers of a run share.
@@ -263,9 +264,12 @@ fn waste(options: &JobOptions, file: &FileLayout, device: &ZonedDevice) -> Optio
     let left = capacity % smallest;
     (left > 0 && !options.zones.write_zone_remainder).then(|| {
         format!(
-            "blocks of {smallest} bytes do not divide the {capacity} bytes of a zone of {}: {left} bytes of each stay \
-             unwritten; use blocks that do, or write_zone_remainder=1",
-            file.path.display()
+            "blocks of {} do not divide the {} of a zone of {}: {} of each stay unwritten; use blocks that do, or \
+             write_zone_remainder=1",
+            exact_bytes(smallest),
+            exact_bytes(capacity),
+            file.path.display(),
+            exact_bytes(left)
         )
     })
 }

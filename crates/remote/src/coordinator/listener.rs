@@ -186,7 +186,7 @@ impl Ear {
         let told = match message {
             FromAgent::Hello(_) | FromAgent::Pong { .. } => return Ok(None),
             FromAgent::Warning(text) => Told::Warning(text),
-            FromAgent::Begun(text) => Told::Begun(text),
+            FromAgent::Begun(begun) => Told::Begun(begun),
             FromAgent::Event(event) => match self.keep_step(event) {
                 Some(event) => Told::Event(event),
                 None => return Ok(None),

@@ -4,7 +4,7 @@ use super::Board;
 use crate::address::Address;
 use crate::agent::{Agent, Settings};
 use crate::keys::{self, Keys, Role};
-use crate::message::machine_name;
+use crate::message::{machine_identity, machine_name};
 use crate::user;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -184,10 +184,7 @@ fn private_directory() -> Result<Private, String> {
 
 /// Identifies this machine until it is rebooted, as seen from this process's namespaces.
 fn host() -> String {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let view =
-        |kind: &str| fs::read_link(format!("/proc/self/ns/{kind}")).unwrap_or_default().display().to_string();
-    format!("{} {} {} {}", boot.trim(), view("mnt"), user::own(), machine_name())
+    format!("{} {} {}", machine_identity(), user::own(), machine_name())
 }
 
 /// The places that a rank has written.

@@ -12,7 +12,7 @@ use iolite_host::{Machine, ThisMachine};
 use iolite_os::message::Message;
 use iolite_os::socket::Socket;
 use iolite_plan::resolve::{ErrorRules, Tolerance};
-use iolite_types::{Direction, Operation};
+use iolite_types::{Direction, Operation, Repeated};
 use iolite_workload::{Fate, Generator, Io};
 
 /// Marks an I/O that moved nothing and reported no error. It is reported as `EIO`.
@@ -30,12 +30,14 @@ pub struct ErrorPolicy<'a> {
     direct: bool,
     messages: &'a Socket,
     worker: u32,
+    /// Errors with known causes after which the job continued.
+    tolerated: Repeated,
 }
 
 impl<'a> ErrorPolicy<'a> {
     /// The policy of these rules, for direct I/O or not. `worker` is the worker's number in messages.
     pub fn new(rules: &ErrorRules, direct: bool, messages: &'a Socket, worker: u32) -> Self {
-        ErrorPolicy { rules: rules.clone(), direct, messages, worker }
+        ErrorPolicy { rules: rules.clone(), direct, messages, worker, tolerated: Repeated::default() }
     }
 
     /// Whether the job continues after wrong data with this errno.
@@ -114,10 +116,24 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         if self.errors.rules.dump {
             self.tell(attempt, errno, why);
+        } else if !why.is_empty() {
+            // (The report says what the system's error alone would.)
+            let line = io_error_line(&self.files.name(attempt.file), &attempt, errno, why);
+            if self.errors.tolerated.is_first(&line) {
+                Message::Tolerated(self.errors.worker, 1, line).send(self.errors.messages);
+            }
         }
         if self.stats.errors.get() == 1 {
             let what = failed_operation(&self.files.name(attempt.file), attempt.operation);
             Message::WentOn(self.errors.worker, errno.0, what).send(self.errors.messages);
+        }
+    }
+
+    /// Says how often tolerated errors were repeated.
+    pub(super) fn count_tolerated(&mut self) {
+        for (text, count) in self.errors.tolerated.counts() {
+            let count = i32::try_from(count).unwrap_or(i32::MAX);
+            Message::Tolerated(self.errors.worker, count, text).send(self.errors.messages);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Facts of a device as a table for people, and as JSON.
 
 use iolite_host::{Device, Fact, Value};
+use iolite_types::units::exact_bytes;
 use serde_json::{Map, Value as Json};
 use std::fmt::Write;
 
@@ -17,27 +18,10 @@ const UNITS: [(&str, &str); 9] = [
     ("_bits", " bits"),
 ];
 
-/// An exact, readable amount: `512 B`, `1 MiB`, `953.9 GiB (1024209543168 B)`.
-pub(super) fn bytes(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let whole = (1..=6).rev().find(|power| bytes > 0 && bytes.is_multiple_of(1 << (10 * power)));
-    let fitting = (1..=6).rev().find(|power| bytes >= 1 << (10 * power));
-    match (whole, fitting) {
-        (Some(whole), Some(fitting)) if bytes >> (10 * whole) < 4096 || whole == fitting => {
-            format!("{} {}", bytes >> (10 * whole), UNITS[whole - 1])
-        }
-        (_, Some(fitting)) => {
-            let value = bytes as f64 / (1u64 << (10 * fitting)) as f64;
-            format!("{value:.1} {} ({bytes} B)", UNITS[fitting - 1])
-        }
-        _ => format!("{bytes} B"),
-    }
-}
-
 /// The name of a fact, and its value with a unit.
 fn words(fact: &Fact) -> (String, String) {
     if let (Some(name), Value::Number(number)) = (fact.name.strip_suffix("_bytes"), &fact.value) {
-        return (name.replace('_', " "), bytes(*number));
+        return (name.replace('_', " "), exact_bytes(*number));
     }
     let is_text = matches!(fact.value, Value::Text(_) | Value::Is(_));
     let unit = UNITS.into_iter().find_map(|(end, unit)| Some((fact.name.strip_suffix(end)?, unit)));
@@ -135,21 +119,6 @@ pub(super) fn json(device: &Device) -> Json {
 mod tests {
     use super::*;
     use iolite_host::Section;
-
-    #[test]
-    fn amounts_are_exact() {
-        let cases = [
-            (0, "0 B"),
-            (512, "512 B"),
-            (4096, "4 KiB"),
-            (1 << 30, "1 GiB"),
-            (1_024_209_543_168, "953.9 GiB (1024209543168 B)"),
-            (3 << 29, "1536 MiB"),
-            (1000, "1000 B"),
-            (1025, "1.0 KiB (1025 B)"),
-        ];
-        cases.into_iter().for_each(|(amount, words)| assert_eq!(bytes(amount), words));
-    }
 
     #[test]
     fn facts_have_their_units() {

@@ -4,13 +4,16 @@
 /// The most machines that a message names.
 const MOST_NAMED: usize = 5;
 
+/// The most kinds that are told apart. All others count as one, which has no text.
+const MOST_KINDS: usize = 100;
+
 /// The kinds that were shown.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Repeated {
     kinds: Vec<Kind>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Kind {
     /// The message without the words that differ.
     pattern: String,
@@ -29,27 +32,49 @@ impl Kind {
             count if count > MOST_NAMED => format!(", on {named} and {} others", count - MOST_NAMED),
             _ => format!(", on {named}"),
         };
-        format!("{} more like this{machines}: {}", self.more, self.first)
+        match self.first.as_str() {
+            "" => format!("{} more of other kinds{machines}", self.more),
+            first => format!("{} more like this{machines}: {first}", self.more),
+        }
     }
 }
 
 impl Repeated {
     /// Whether to show this message, because it is the first of its kind.
     pub fn is_first(&mut self, text: &str) -> bool {
-        self.is_first_of(None, text)
+        self.is_first_of(None, text, 1)
     }
 
-    /// Whether to show this message of a machine, because it is the first of its kind from any of them.
-    pub fn is_first_of(&mut self, machine: Option<&str>, text: &str) -> bool {
+    /// Whether to show this message, which a machine repeats so many times, because it is the first of its kind from any
+    /// of them.
+    pub fn is_first_of(&mut self, machine: Option<&str>, text: &str, count: u64) -> bool {
         let pattern = pattern_of(text);
-        if let Some(known) = self.kinds.iter_mut().find(|kind| kind.pattern == pattern) {
-            known.more += 1;
+        let is_full = self.kinds.len() >= MOST_KINDS;
+        let known = self.kinds.iter().position(|kind| kind.pattern == pattern);
+        if let Some(known) = known.or_else(|| is_full.then_some(MOST_KINDS - 1)) {
+            let known = &mut self.kinds[known];
+            known.more += count;
             let new = machine.filter(|machine| known.machines.iter().all(|known| known != machine));
             known.machines.extend(new.map(ToOwned::to_owned));
             return false;
         }
-        self.kinds.push(Kind { pattern, first: text.to_owned(), more: 0, machines: Vec::new() });
-        true
+        let is_told_apart = !text.is_empty() && self.kinds.len() + 1 < MOST_KINDS;
+        self.kinds.push(match is_told_apart {
+            true => Kind { pattern, first: text.to_owned(), more: count - 1, machines: Vec::new() },
+            false => Kind {
+                pattern: String::new(),
+                first: String::new(),
+                more: count,
+                machines: machine.map(ToOwned::to_owned).into_iter().collect(),
+            },
+        });
+        is_told_apart
+    }
+
+    /// The first message of each kind of which there were more, and how many.
+    pub fn counts(&mut self) -> impl Iterator<Item = (String, u64)> {
+        let kinds = std::mem::take(&mut self.kinds).into_iter().filter(|kind| kind.more > 0);
+        kinds.map(|kind| (kind.first, kind.more))
     }
 
     /// A line for each kind of which there were more.
@@ -88,7 +113,7 @@ mod tests {
     fn the_machines_of_the_others_are_named() {
         let mut repeated = Repeated::default();
         let shown = |repeated: &mut Repeated, machine: u32| {
-            repeated.is_first_of(Some(&format!("host-{machine}")), &format!("pid={machine}, it failed"))
+            repeated.is_first_of(Some(&format!("host-{machine}")), &format!("pid={machine}, it failed"), 1)
         };
         assert!(shown(&mut repeated, 0));
         assert!([1, 2, 2, 0].into_iter().all(|machine| !shown(&mut repeated, machine)));
@@ -99,5 +124,23 @@ mod tests {
             rest[0].starts_with("9 more like this, on host-1, host-2, host-3, host-4, host-5 and 4 others: "),
             "{rest:?}"
         );
+    }
+
+    #[test]
+    fn messages_arrive_with_their_counts() {
+        let mut repeated = Repeated::default();
+        assert!(repeated.is_first_of(None, "denied", 3));
+        assert!(!repeated.is_first_of(None, "denied", 2));
+        assert_eq!(repeated.counts().collect::<Vec<_>>(), [("denied".to_owned(), 4)]);
+    }
+
+    #[test]
+    fn kinds_beyond_the_limit_are_counted_together() {
+        let mut repeated = Repeated::default();
+        // (Digits do not tell kinds apart.)
+        let shown = (1..=MOST_KINDS + 5).filter(|&kind| repeated.is_first(&"x".repeat(kind))).count();
+        assert_eq!(shown, MOST_KINDS - 1);
+        assert!(!repeated.is_first_of(None, "", 4));
+        assert_eq!(repeated.rest(), ["10 more of other kinds"]);
     }
 }
