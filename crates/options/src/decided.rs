@@ -6,7 +6,7 @@ use crate::engines::{
     AsFio, Capability, EngineInfo, Facets, IoUringCmdOptions, NetOptions, NvmeWriteMode, Protocol, chosen,
 };
 use crate::name::refusal;
-use crate::{BlockSizes, DataPlacement, JobOptions, Range, ReadWrite, SubmitMode, registry};
+use crate::{BlockSizes, DataPlacement, JobOptions, Range, ReadWrite, SubmitMode, ZoneMode, registry};
 use iolite_types::{BlockSize, Direction};
 use std::fmt;
 
@@ -157,6 +157,11 @@ impl JobOptions {
     /// Whether the job finds its files in a directory, so that it does not own them.
     pub fn finds_files(&self) -> bool {
         self.files.opendir.is_some() && !self.is_replay()
+    }
+
+    /// Whether the I/O goes from zone to zone (`zonemode=strided`).
+    pub fn walks_through_zones(&self) -> bool {
+        self.zones.zonemode == ZoneMode::Strided
     }
 
     /// Whether the job verifies the writes of an earlier run, using the state that the run left behind.

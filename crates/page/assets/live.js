@@ -34,7 +34,7 @@ function grow(since, fresh) {
   series.end_us.push(...fresh.end_us);
   for (const job of fresh.jobs) {
     let known = series.jobs.find((entry) => entry.job === job.job);
-    if (!known) series.jobs.push((known = { job: job.job }));
+    if (!known) series.jobs.push((known = { job: job.job, depth: job.depth }));
     for (const direction of DIRECTIONS.filter((one) => job[one])) {
       const more = job[direction];
       const had = (known[direction] ??= { first_window: more.first_window });

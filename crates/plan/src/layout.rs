@@ -51,6 +51,8 @@ pub struct FileLayout {
     pub offset: u64,
     /// How many bytes may be touched.
     pub length: u64,
+    /// How many of them count as the size. Strided zones go on behind these.
+    pub amount: u64,
     /// The size to which it must be created or extended before the job can run.
     pub extend_to: Option<u64>,
     /// The region is the complete file: then a sequential skip past its end continues at its beginning.
@@ -122,10 +124,10 @@ impl Layout {
         self.named.as_ref().map_or(self.files.len(), |named| named.names.len())
     }
 
-    /// Bytes that may be touched.
+    /// The bytes of all files that count as their sizes.
     pub fn total_length(&self) -> u64 {
         let named = self.named.as_ref().map_or(0, |named| named.counted.total(named.names.len() as u32));
-        self.files.iter().fold(named, |sum, file| sum.saturating_add(file.length))
+        self.files.iter().fold(named, |sum, file| sum.saturating_add(file.amount))
     }
 
     /// The layout with every regular file as large as it has become, for files that were made until the file system
@@ -139,7 +141,8 @@ impl Layout {
             let room = size.saturating_sub(file.offset) / min_block * min_block;
             let length = file.length.min(room);
             let extend_to = file.extend_to.map(|wanted| wanted.min(size));
-            (length >= min_block).then(|| FileLayout { length, extend_to, ..file.clone() })
+            let amount = file.amount.min(length);
+            (length >= min_block).then(|| FileLayout { length, amount, extend_to, ..file.clone() })
         };
         let files: Vec<FileLayout> = self.files.iter().filter_map(clipped).collect();
         Layout { files, ..self.clone() }
@@ -397,23 +400,26 @@ fn one(
     // The length counts from here, even for appended I/O.
     let offset = start_offset(options, context.clone, real, min_block);
     let found = Found { path, facts, data, real, offset, keeps_size: keeps_sizes(options, context) };
-    let length = found.length(options, seed, count, min_block)?;
+    let amount = found.length(options, seed, count, min_block)?;
     let offset = start(options, context.clone, &facts, min_block);
     let needs_data = facts.kind == FileKind::Regular && context.facets.needs_files();
-    let end = offset.saturating_add(length);
+    let end = offset.saturating_add(amount);
     if end > i64::MAX as u64 && context.facets.keeps_data() {
-        return Err(LayoutError::BeyondOffsets { path: found.name(), offset, length });
+        return Err(LayoutError::BeyondOffsets { path: found.name(), offset, length: amount });
     }
     // A verified job must write to the same places as the run that checks it, although files become longer.
     let counts_as_whole = options.verification.is_on() && facts.kind == FileKind::Regular;
+    let goes_on = options.walks_through_zones() && context.facets.keeps_data() && !counts_as_whole;
+    let length = if goes_on { amount.max(real.saturating_sub(offset)) } else { amount };
     Ok(FileLayout {
         path: path.to_owned(),
         kind: facts.kind,
         exists: facts.size.is_some() || facts.kind != FileKind::Regular,
         offset,
         length,
+        amount,
         extend_to: (needs_data && real < end).then_some(end),
-        is_whole: offset == 0 && (length >= real || counts_as_whole),
+        is_whole: offset == 0 && (amount >= real || counts_as_whole),
         zoned: None,
     })
 }

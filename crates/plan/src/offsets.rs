@@ -190,6 +190,7 @@ mod tests {
             exists: true,
             offset: 0,
             length,
+            amount: length,
             extend_to: None,
             is_whole: true,
             zoned: None,

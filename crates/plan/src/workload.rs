@@ -4,7 +4,7 @@ use crate::{JobPlan, Layout, ReplayPlan, WorkerPlan};
 use iolite_options::engines::Facets;
 use iolite_options::{
     FileServiceKind, JobOptions, RandomDistribution, RandomGenerator, ReadWrite, Sequencer, SizeValue,
-    SkewLaw, ZoneMode,
+    SkewLaw,
 };
 use iolite_trace::Blocks;
 use iolite_types::{Direction, PerDirection};
@@ -109,6 +109,10 @@ fn generated(options: &JobOptions, facets: Facets, layout: &Layout, seed: u64) -
         lfsr: options.pattern.random_generator == RandomGenerator::Lfsr,
         distribution: distribution(options),
         zones: strided_zones(options),
+        amounts: match options.walks_through_zones() {
+            true => layout.files.iter().map(|file| file.amount).collect(),
+            false => Vec::new(),
+        },
         device_zones: layout.files.iter().find_map(|file| Some(file.zoned?.size)),
         precondition: options.pattern.sprandom.then(|| iolite_workload::Precondition {
             over_provisioning: options.pattern.spr_op,
@@ -162,7 +166,7 @@ fn distribution(options: &JobOptions) -> Distribution {
 }
 
 fn strided_zones(options: &JobOptions) -> Option<StridedZones> {
-    (options.zones.zonemode == ZoneMode::Strided).then(|| StridedZones {
+    options.walks_through_zones().then(|| StridedZones {
         size: options.zones.zonesize,
         range: options.zones.zonerange,
         skip: options.zones.skipped(options.zones.zonesize),

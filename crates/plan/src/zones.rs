@@ -464,7 +464,7 @@ fn round(
             ),
         ));
     }
-    (file.offset, file.length) = (start, end - start);
+    (file.offset, file.length, file.amount) = (start, end - start, end - start);
     file.extend_to = file.extend_to.map(|wanted| wanted.max(end));
     Ok(())
 }

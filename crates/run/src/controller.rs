@@ -133,8 +133,11 @@ pub struct Controller<'a> {
     idle_meter: Option<IdleMeter>,
     /// Groups that end when they reach a steady state.
     steady_groups: Vec<SteadyGroup>,
-    /// When the files were laid out and the first wave began: the start of the times in snapshots.
+    /// When the time of the run began: with the I/O of the first worker, less its delay. Until that is known, when the
+    /// first wave began.
     begun: u64,
+    /// A worker's I/O has begun.
+    has_begun: bool,
     wave: u32,
     wave_begun: u64,
     /// When workers were last started.
@@ -230,6 +233,7 @@ impl<'a> Controller<'a> {
             disks,
             _locked: locked,
             begun: now,
+            has_begun: false,
             wave: 0,
             wave_begun: now,
             looked_at: now,
@@ -298,6 +302,7 @@ impl<'a> Controller<'a> {
             self.wait()?;
             self.handle(events)?;
             self.interrupt(events)?;
+            self.begin_with_the_first();
             self.sample();
             self.watch_steadiness(events);
             self.tell_on_the_way(events);
@@ -337,6 +342,43 @@ impl<'a> Controller<'a> {
         if let Some(interval) = self.settings.sample_interval {
             self.next_series = now.saturating_add(interval.as_nanos() as u64);
         }
+    }
+
+    /// The time of the run begins where the logs of its first worker begin, so that their windows are the same.
+    fn begin_with_the_first(&mut self) {
+        if self.has_begun {
+            return;
+        }
+        let starts = self.present().filter_map(|index| {
+            let started = self.arena.slot(index).control.started_ns.load(Relaxed);
+            (started > 0).then(|| started.saturating_sub(self.plan.workers[index].start_delay_ns))
+        });
+        if let Some(first) = starts.min() {
+            self.has_begun = true;
+            self.begin_time(first);
+        }
+    }
+
+    /// How long the run has lasted. It ends with its last worker, rounded to milliseconds as in logs.
+    fn lasted(&self) -> u64 {
+        const MILLISECOND: u64 = 1_000_000;
+        let now = self.now().saturating_sub(self.begun);
+        if !self.has_begun {
+            // The first worker may need a while to begin, and it will be the first moment behind its delay.
+            let delays = self.present().map(|index| self.plan.workers[index].start_delay_ns);
+            return now.min(delays.min().unwrap_or(0));
+        }
+        let mut last = 0;
+        for worker in &self.plan.workers {
+            let control = &self.arena.slot(worker.index).control;
+            match control.ended_ns.load(Relaxed) {
+                0 => return now,
+                ended if control.started_ns.load(Relaxed) > 0 => last = last.max(ended),
+                _ => {}
+            }
+        }
+        let lasted = (last.saturating_sub(self.begun) + MILLISECOND / 2) / MILLISECOND * MILLISECOND;
+        lasted.max(MILLISECOND)
     }
 
     /// The time until `due`; `None` = forever.

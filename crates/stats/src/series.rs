@@ -328,7 +328,8 @@ impl Recorder {
         let mut whole = self.clone();
         let end = self.before.as_ref().map_or(0, |last| last.elapsed_ns);
         let rest = end % self.series.interval_ns;
-        if rest > 0 {
+        // (A snapshot may have been taken just before the last worker was seen to have ended a little earlier.)
+        if rest > 0 || !self.current.is_empty() {
             whole.close(end, rest);
         }
         (!whole.series.windows.is_empty()).then_some(whole.series)

@@ -350,6 +350,7 @@ mod tests {
                 exists: true,
                 offset,
                 length,
+                amount: length,
                 extend_to: Some(length),
                 is_whole: true,
                 zoned: None,

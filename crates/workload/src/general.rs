@@ -87,6 +87,9 @@ struct Zoned {
     strides: Strides,
     cut: Option<Coverage>,
     in_cut: bool,
+    /// In an endless workload, sequential I/O from this byte of the region on starts over in its zone. (That of any
+    /// other workload goes on, and the end of a zone that the region cuts short finishes the file.)
+    starts_over_at: Option<u64>,
 }
 
 /// Added to the file's number, so that a shorter last zone has other keys than the full zones.
@@ -111,24 +114,23 @@ impl File {
         let (full, cut) = strides.reaches();
         let full = coverage(full, index)?;
         let cut = cut.map(|length| coverage(length, index | CUT_ZONE)).transpose()?;
-        let zones = Some(Box::new(Zoned { strides, cut, in_cut: false }));
+        let amount = spec.amounts.get(index).copied().unwrap_or(region.length);
+        let starts_over_at = spec.endless.then_some(amount);
+        let zones = Some(Box::new(Zoned { strides, cut, in_cut: false, starts_over_at }));
         Ok(File { region, coverage: full, last: [None; 3], trimmed: None, zones })
     }
 
-    /// Moves to the next zone if the I/O of the current zone is done. Returns whether it moved.
-    #[inline]
+    /// Moves to the next zone. Returns false if that finishes the file.
     fn advance(&mut self) -> bool {
-        let Some(zones) = &mut self.zones else { return false };
-        if !zones.strides.advance() {
-            return false;
-        }
+        let Some(zones) = &mut self.zones else { return true };
+        let goes_on = zones.strides.advance() || zones.starts_over_at.is_some();
         zones.in_cut = zones.cut.is_some() && zones.strides.is_cut();
         self.last = [None; 3];
         match &mut zones.cut {
             Some(cut) if zones.in_cut => cut.restart(),
             _ => self.coverage.restart(),
         }
-        true
+        goes_on
     }
 
     /// Starts another lap.
@@ -189,6 +191,12 @@ pub struct General {
     byte_limit: u64,
     /// A pass may start over on all files.
     laps: bool,
+    /// Bytes of I/O in a zone before the next.
+    zone_bytes: u64,
+    /// Bytes of I/O since the last step to another zone, of all files.
+    in_zone: u64,
+    /// The pass began in the middle of the zones, so it is not over when they are.
+    began_among_zones: bool,
     ios: u64,
     /// The pass is over when `ios` reaches this. It is more than `io_limit` if some I/Os did not count.
     last_io: u64,
@@ -199,9 +207,12 @@ pub struct General {
     smallest: u64,
 }
 
-/// The bytes of all regions.
+/// The bytes of all files that count as their sizes.
 fn region_bytes(spec: &Spec) -> u64 {
-    spec.files.iter().fold(0, |sum, region| sum.saturating_add(region.length))
+    match &spec.amounts[..] {
+        [] => spec.files.iter().fold(0, |sum, region| sum.saturating_add(region.length)),
+        amounts => amounts.iter().fold(0, |sum, amount| sum.saturating_add(*amount)),
+    }
 }
 
 /// The bytes of a pass.
@@ -287,7 +298,10 @@ impl General {
             held: None,
             bytes: 0,
             byte_limit: byte_limit(spec),
-            laps: has_laps(spec),
+            laps: has_laps(spec) || spec.zones.is_some() && spec.pass_bytes.is_some(),
+            zone_bytes: spec.zones.map_or(u64::MAX, |zones| zones.size),
+            in_zone: 0,
+            began_among_zones: false,
             ios: 0,
             last_io: io_limit(spec),
             io_limit: io_limit(spec),
@@ -367,14 +381,22 @@ impl General {
             }
         };
         let smallest = rules.sequential.min();
-        if state.zones.is_some() {
-            if offset >= end || offset.saturating_add(smallest) > region.length {
+        if let Some(zones) = &state.zones {
+            let is_at_end =
+                zones.strides.ends_with_region() && offset.saturating_add(smallest) > region.length;
+            if is_at_end && zones.starts_over_at.is_none() {
+                self.files[file].restart();
+                return None;
+            }
+            if is_at_end || offset >= end || zones.starts_over_at.is_some_and(|amount| offset >= amount) {
                 offset = start;
+            }
+            if offset.saturating_add(smallest) > region.length {
+                return None;
             }
             // A block that is larger than the rest of the zone extends beyond the end of the zone.
             let room = (end - offset).max(smallest).min(region.length - offset);
-            return (room >= smallest)
-                .then(|| Place { offset, length: rules.sequential.draw(&mut self.streams.lengths, room) });
+            return Some(Place { offset, length: rules.sequential.draw(&mut self.streams.lengths, room) });
         }
         if offset.saturating_add(smallest) > region.length {
             // In an endless workload on a single file, each direction wraps by itself. A partly random workload wraps
@@ -402,11 +424,16 @@ impl General {
     /// Starts over on all files. Returns false if the pass is over instead.
     #[cold]
     fn lap(&mut self) -> bool {
+        let began_among_zones = std::mem::take(&mut self.began_among_zones);
         let anything_issued = self.ios > self.ios_at_lap;
-        if !self.laps || !anything_issued || self.byte_limit - self.bytes < self.smallest {
+        if !(began_among_zones || self.laps && anything_issued)
+            || self.byte_limit - self.bytes < self.smallest
+        {
             return false;
         }
         self.start_lap();
+        self.in_zone = 0;
+        self.files.iter_mut().for_each(File::restart);
         true
     }
 
@@ -414,17 +441,23 @@ impl General {
         self.ios_at_lap = self.ios;
         self.lap_began = true;
         self.rotation.restart();
-        self.files.iter_mut().for_each(File::restart);
     }
 
-    /// Starts another pass. The streams of random numbers continue.
+    /// Starts another pass. The streams of random numbers and the walk through strided zones continue.
     fn reset_pass(&mut self) {
         self.bytes = 0;
         self.ios = 0;
         self.last_io = self.io_limit;
         self.run_left = 0;
         self.held = None;
+        self.began_among_zones = false;
         self.start_lap();
+        for file in &mut self.files {
+            match &file.zones {
+                None => file.restart(),
+                Some(zones) => self.began_among_zones |= zones.strides.start() > 0,
+            }
+        }
     }
 
     #[inline(always)]
@@ -503,6 +536,7 @@ impl Generator for General {
                     }
                     continue;
                 }
+                self.in_zone = 0;
                 return Next::Done;
             };
             let index = file as usize;
@@ -512,7 +546,9 @@ impl Generator for General {
                 self.rotation.issued();
                 return write;
             }
-            if self.files[index].advance() {
+            let mut goes_on = true;
+            if self.in_zone >= self.zone_bytes {
+                (goes_on, self.in_zone) = (self.files[index].advance(), 0);
                 // A run ends with the zone in which it began.
                 self.run_left = 0;
             }
@@ -520,7 +556,8 @@ impl Generator for General {
                 Some(direction) => direction,
                 None => self.draw_direction(),
             };
-            let Some(place) = self.place(index, direction) else {
+            let place = if goes_on { self.place(index, direction) } else { None };
+            let Some(place) = place else {
                 self.held = Some(direction);
                 self.rotation.finished();
                 if self.announce_close {
@@ -530,8 +567,8 @@ impl Generator for General {
             };
             let state = &mut self.files[index];
             state.last[direction.index()] = Some(place);
-            if let Some(zones) = &mut state.zones {
-                zones.strides.count(place.length);
+            if state.zones.is_some() {
+                self.in_zone = self.in_zone.saturating_add(place.length);
             }
             if self.mix == Mix::TrimWrite {
                 state.trimmed = Some(place);
@@ -561,6 +598,8 @@ impl Generator for General {
     }
 
     fn rewind(&mut self) {
+        self.files.iter_mut().for_each(File::restart);
+        self.in_zone = 0;
         self.reset_pass();
         self.streams = Streams::new(self.seed);
         for (index, file) in self.files.iter_mut().enumerate() {

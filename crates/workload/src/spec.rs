@@ -45,6 +45,8 @@ pub struct Spec {
     pub distribution: Distribution,
     /// Do the I/O of each file zone by zone (`zonemode=strided`).
     pub zones: Option<StridedZones>,
+    /// The bytes of each region that count as its size, where strided zones go on behind them; empty = all of them.
+    pub amounts: Vec<u64>,
     /// The I/O goes to zones of a device, which have this many bytes (`zonemode=zbd`): each is written in sequence, so
     /// the offset of a write is known only when the I/O is made. Only [`ZonedGenerator`](crate::ZonedGenerator)
     /// understands it.
@@ -106,6 +108,7 @@ impl Spec {
             lfsr: false,
             distribution: Distribution::Even,
             zones: None,
+            amounts: Vec::new(),
             device_zones: None,
             precondition: None,
             sequential_skip: 0,

@@ -2,25 +2,25 @@
 //!
 //! These rules were observed in fio's I/O logs and hold here as well:
 //!
-//! - After `zonesize` bytes of all directions together, all positions move to the start of the next zone, `zonerange` +
-//!   `zoneskip` bytes further. The last zone that has room for a block is followed by the first.
+//! - The zones go on to the end of the file, also behind `size`. Zones do not change the amount of I/O: `size` bytes, or
+//!   `io_size`. The next loop goes on where this one ended.
+//! - After `zonesize` bytes of all directions and files together, all positions in the current file move to the start of
+//!   its next zone, `zonerange` + `zoneskip` bytes further. The last zone is followed by the first.
 //! - An I/O begins within its zone. A block that is larger than the rest of the zone extends beyond its end. (If the
 //!   directions have different block sizes, the length of a zone is rounded up to a multiple of the largest.)
 //! - Sequential I/O that reaches the end of the zone before `zonesize` bytes are done starts over in the zone. Random
-//!   offsets lie within the zone.
-//! - Zones do not change the amount of I/O: `size` bytes, or `io_size`.
+//!   offsets lie within the zone. In a time based job, the former also starts over in zones behind `size` after each I/O.
+//! - If the end of the file cuts the last zone short, sequential I/O that reaches it ends the pass, unless the pass began
+//!   in another zone than the first, `io_size` is given, or the job is time based. A zone without room for a block ends
+//!   the pass of random I/O, too.
 //!
 //! These rules are different:
 //!
 //! - Coverage restarts with each visit of a zone: no block of the zone comes twice before all of them have come once.
-//!   The next visit has a different order. (fio keeps one map for the whole file, and leaves the zone when the block it
-//!   drew is taken.)
+//!   The next visit has a different order. (This is so in fio 3.41. In 3.33, one map covers the whole file, and I/O leaves
+//!   the zone when the block it drew is taken.)
 //! - A random distribution applies to the zone (in fio, to the file).
-//! - The end of the region may cut the last zone short. Sequential I/O starts over in it, as in any other zone; fio
-//!   ends the job instead.
-//!
-//! Each file has its own zones. fio counts the bytes of all files together, but moves only the position in the current
-//! file.
+//! - Random I/O also covers a last zone that is cut short. fio ends the pass when it draws a place behind the end.
 
 use crate::StridedZones;
 
@@ -31,14 +31,12 @@ pub(crate) struct Strides {
     length: u64,
     block: u64,
     start: u64,
-    /// Bytes of I/O in this zone so far.
-    done: u64,
 }
 
 impl Strides {
     /// The zones of a region of `length` bytes. A zone must have room for a block of `block` bytes.
     pub(crate) fn new(zones: StridedZones, length: u64, block: u64) -> Self {
-        Strides { zones, length, block: block.max(1), start: 0, done: 0 }
+        Strides { zones, length, block: block.max(1), start: 0 }
     }
 
     /// The first byte of the current zone.
@@ -77,30 +75,24 @@ impl Strides {
         self.zones.range.saturating_add(self.zones.skip).max(1)
     }
 
-    /// Counts an I/O in the current zone.
+    /// Whether the end of the region cuts the current zone short.
     #[inline]
-    pub(crate) fn count(&mut self, bytes: u64) {
-        self.done = self.done.saturating_add(bytes);
+    pub(crate) fn ends_with_region(&self) -> bool {
+        self.start.saturating_add(self.zones.range) > self.length
     }
 
-    /// Moves to the next zone if the I/O of the current one is done. Returns whether it moved.
-    #[inline]
+    /// Moves to the next zone, or to the first one after the last one. Returns false if the next one begins before the
+    /// end of the region, but has no room for a block; the first one is the current one then, too.
     pub(crate) fn advance(&mut self) -> bool {
-        if self.done < self.zones.size {
-            return false;
-        }
-        self.done = 0;
-        self.start = self.start.saturating_add(self.step());
-        if self.start.saturating_add(self.block) > self.length {
-            self.start = 0;
-        }
-        true
+        let next = self.start.saturating_add(self.step());
+        let has_room = next.saturating_add(self.block) <= self.length;
+        self.start = if has_room { next } else { 0 };
+        has_room || next >= self.length
     }
 
     /// Goes back to the first zone.
     pub(crate) fn restart(&mut self) {
         self.start = 0;
-        self.done = 0;
     }
 }
 
@@ -115,14 +107,15 @@ mod tests {
         let mut starts = Vec::new();
         for _ in 0..10 {
             starts.push((strides.start(), strides.end()));
-            strides.count(4);
-            assert!(!strides.advance());
-            strides.count(4);
+            assert_eq!(strides.ends_with_region(), strides.start() == 60);
             assert!(strides.advance());
         }
         let lap = [(0, 16), (20, 36), (40, 56), (60, 64)];
         assert_eq!(starts, [lap, lap, lap].concat()[..10]);
         assert_eq!(strides.reaches(), (16, Some(4)));
+        let mut strides = Strides::new(zones, 62, 4);
+        assert_eq!([(); 4].map(|()| (strides.advance(), strides.start()).0), [true, true, false, true]);
+        assert_eq!(strides.start(), 20, "the zone at 60 is no place for a block");
     }
 
     #[test]

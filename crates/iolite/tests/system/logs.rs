@@ -252,6 +252,23 @@ fn windows_lie_on_a_grid_and_add_up() {
     }
 }
 
+/// A job that is prepared for a while, and ends between the edges of windows.
+#[test]
+fn series_and_the_bandwidth_log_have_the_windows_of_logs() {
+    let dir = scratch();
+    fs::write(dir.path().join("pause"), "sleep 0.25").unwrap();
+    let line = "--bandwidth-log --ioengine=null --rw=read --bs=4k --size=1g --rate_iops=1000 --number_ios=350 \
+                --write_bw_log=x --log_avg_msec=100 --exec_prerun=sh<pause";
+    let json = run(dir.path(), line);
+    let windows: Vec<u64> = log(dir.path(), "x_bw.1.log").iter().map(|line| line[0]).collect();
+    let series = &json.0["iolite"]["series"];
+    let ends: Vec<u64> =
+        series["end_us"].as_array().unwrap().iter().map(|end| end.as_u64().unwrap() / 1000).collect();
+    assert!(windows.iter().all(|end| ends.contains(end)), "{windows:?} {ends:?}");
+    assert_eq!((ends.last(), &series["begin_us"]), (windows.last(), &0.into()), "{windows:?}");
+    assert_eq!(log(dir.path(), "agg-read_bw.log").last().map(|line| line[0]), windows.last().copied());
+}
+
 /// As with fio, a window without I/O has no line.
 #[test]
 fn empty_windows_have_no_line() {

@@ -5,6 +5,7 @@ use crate::common::trace::{Call, io_calls};
 use crate::common::{Json, Program, peers, scratch, words};
 use iolite_testing::{partly_skipped, skip, this_test};
 use std::collections::BTreeMap;
+use std::fs;
 
 const K: u64 = 1024;
 
@@ -230,6 +231,50 @@ fn strided_zones_are_those_of_the_peer() {
                 calls.iter().map(|call| (call.offset, call.length)).collect()
             };
             assert_eq!(places(&ours), places(&theirs), "{line}");
+        }
+    }
+}
+
+/// Zones go on behind `size`, to the end of the file, as in fio.
+#[test]
+fn strided_zones_go_on_through_the_file() {
+    let two = [("f", 64 * K), ("g", 64 * K)];
+    for (files, line) in [
+        (&[("f", 256 * K)][..], "--rw=read --zonesize=8k --zoneskip=8k --size=64k"),
+        (&[("f", 256 * K)], "--rw=write --zonesize=8k --zoneskip=24k --size=128k --offset=64k"),
+        (&[("f", 256 * K)], "--rw=read --zonesize=8k --zonerange=16k --zoneskip=8k --size=50%"),
+        (&[("f", 256 * K)], "--rw=read --zonesize=8k --zoneskip=8k --size=64k --io_size=200k"),
+        (&[("f", 256 * K)], "--rw=read --zonesize=8k --zonerange=20k --zoneskip=24k --size=60k --loops=3"),
+        (&[("f", 256 * K)], "--rw=read --zonesize=8k --zoneskip=8k --filesize=64k"),
+        (&[("f", 256 * K)], "--ioengine=null --rw=read --zonesize=8k --zoneskip=8k --size=64k"),
+        (&[("f", 66_000)], "--rw=read --zonesize=8k --zoneskip=24k --size=60k"),
+        (&[("f", 68 * K)], "--rw=read --zonesize=8k --zoneskip=8k --size=60k --loops=2"),
+        (&[("f", 68 * K)], "--rw=read --zonesize=8k --zoneskip=8k --size=16k --loops=6"),
+        (&[("f", 68 * K)], "--rw=read --zonesize=8k --zoneskip=8k --size=60k --io_size=120k"),
+        (&two, "--rw=read --zonesize=12k --zoneskip=12k"),
+        (&two, "--rw=read --zonesize=16k --zoneskip=16k --size=64k --file_service_type=sequential"),
+    ] {
+        let logged = |program: &Program| -> Vec<String> {
+            let dir = scratch();
+            for (name, length) in files {
+                fs::File::create(dir.path().join(name)).unwrap().set_len(*length).unwrap();
+            }
+            let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+            let line =
+                format!("--bs=4k --zonemode=strided --write_iolog=log --filename={} {line}", names.join(":"));
+            program.line(dir.path(), &format!("--name=j {line}")).ok();
+            let log = fs::read_to_string(dir.path().join("log")).unwrap();
+            // (Newer logs begin with the time.)
+            let place = |line: &str| line.trim_start_matches(|c: char| c.is_ascii_digit()).trim().to_owned();
+            log.lines()
+                .filter(|line| line.contains(" read ") || line.contains(" write "))
+                .map(place)
+                .collect()
+        };
+        let ours = logged(&Program::under_test());
+        assert!(ours.len() >= 4, "{line}: {ours:?}");
+        for peer in peers!() {
+            assert_eq!(ours, logged(&peer), "{line}");
         }
     }
 }

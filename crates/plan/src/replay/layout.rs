@@ -60,6 +60,7 @@ pub fn replay_layout(
             exists: facts.size.is_some() || facts.kind != FileKind::Regular,
             offset: 0,
             length: end,
+            amount: end,
             extend_to: (is_file && size < read_end).then_some(read_end),
             is_whole: true,
             zoned: None,

@@ -263,7 +263,10 @@ pub(super) fn passes(options: &JobOptions, facets: Facets) -> PassRules {
         keep_open: options.schedule.time_based || facets.data == Data::OtherEnd,
         // What an earlier run has written stays there.
         unlink_each_loop: options.files.unlink_each_loop && !options.relies_on_earlier_run(),
-        repeat_choices: options.pattern.randrepeat && !time_based,
+        // Strided zones go on, unless their blocks are checked.
+        repeat_choices: options.pattern.randrepeat
+            && !time_based
+            && (!options.walks_through_zones() || options.verification.is_on()),
         unlink: options.files.unlink,
     }
 }

@@ -1,6 +1,6 @@
 //! `--bandwidth-log`: the bandwidth of all jobs together, one file per direction, one line per half second.
 //!
-//! Lines are for multiples of the period from the start of the run. The controller always looks a little late: what was
+//! Lines are for multiples of the period from the start of the run: that of its first worker's logs. The controller always looks a little late: what was
 //! transferred since its last look is divided at the edge in proportion to the time. The last line ends with the run; if
 //! less than a tenth of a period is left, the line before it includes the rest. That is why a line is written a period
 //! late.
@@ -157,7 +157,7 @@ fn begin_anew(file: &File) -> std::io::Result<()> {
 impl Controller<'_> {
     /// Writes the lines that are due, and at the end of the run all that are left.
     pub(super) fn log_bandwidth(&mut self, at_the_end: bool, events: &mut Events<'_>) {
-        let now = self.now().saturating_sub(self.begun);
+        let now = self.lasted();
         if self.bandwidth_log.is_off() || (now < self.bandwidth_log.due() && !at_the_end) {
             return;
         }

@@ -86,8 +86,7 @@ impl Controller<'_> {
 
     pub(super) fn snapshot(&self, with_latencies: bool) -> Snapshot {
         let now = self.now();
-        let mut snapshot =
-            Snapshot { elapsed_ns: now.saturating_sub(self.begun), kb_base: 1024, ..Snapshot::default() };
+        let mut snapshot = Snapshot { elapsed_ns: self.lasted(), kb_base: 1024, ..Snapshot::default() };
         for worker in &self.plan.workers {
             let job = self.plan.job_of(worker);
             snapshot.workers.push(self.worker_snapshot(worker.index, job, with_latencies));

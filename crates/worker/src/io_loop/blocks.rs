@@ -97,6 +97,7 @@ mod tests {
             exists: true,
             offset: 4096,
             length: 5 * 4096,
+            amount: 5 * 4096,
             extend_to: None,
             is_whole: false,
             zoned: None,

@@ -69,6 +69,7 @@ impl Run {
             exists: true,
             offset: 0,
             length: 8 * SIZE,
+            amount: 8 * SIZE,
             extend_to: None,
             is_whole: true,
             zoned: Some(ZonedFile { size: SIZE, is_real: false, most_open: self.most_open }),

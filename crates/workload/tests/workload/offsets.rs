@@ -174,12 +174,45 @@ fn several_sizes_cover_a_zone() {
     }
 }
 
+/// The bytes of all files count, and each step is one in the current file, as in fio's logs.
 #[test]
-fn each_file_has_its_own_zones() {
+fn files_have_zones_of_their_own_and_count_together() {
+    let zones = Some(StridedZones { size: 12 * K, range: 12 * K, skip: 12 * K });
+    let spec = files(Spec { zones, ..spec(0) }, 2, 64 * K);
+    let places: Vec<(u32, u64)> = chosen(&spec, 10).iter().map(|io| (io.file, io.offset / (4 * K))).collect();
+    let expected = [(0, 0), (1, 0), (0, 1), (1, 6), (0, 2), (1, 7), (0, 6), (1, 8), (0, 7), (1, 12)];
+    assert_eq!(places, expected);
+}
+
+/// A file of 17 blocks whose first 5 count as its size: the passes go on through the file, as in fio's logs.
+#[test]
+fn zones_go_on_behind_the_size_and_from_pass_to_pass() {
     let zones = Some(StridedZones { size: 8 * K, range: 8 * K, skip: 8 * K });
-    let spec = files(Spec { zones, ..spec(0) }, 2, 32 * K);
-    let places: Vec<(u32, u64)> = chosen(&spec, 8).iter().map(|io| (io.file, io.offset / K)).collect();
-    assert_eq!(places, [(0, 0), (1, 0), (0, 4), (1, 4), (0, 16), (1, 16), (0, 20), (1, 20)]);
+    let spec = Spec { zones, amounts: vec![20 * K], ..spec(68 * K) };
+    let blocks = |ios: Vec<Io>| -> Vec<u64> { ios.iter().map(|io| io.offset / (4 * K)).collect() };
+    let mut generator = iolite_workload::new(&spec).unwrap();
+    let passes = [[0, 1, 4, 5, 8], [9, 12, 13, 16, 0], [1, 4, 5, 8, 9]];
+    for pass in passes {
+        assert_eq!(blocks(ios(&mut generator, 99)), pass);
+        generator.restart();
+    }
+    generator.rewind();
+    assert_eq!(blocks(ios(&mut generator, 99)), passes[0]);
+    let short = Spec { amounts: vec![36 * K], ..spec.clone() };
+    let mut generator = iolite_workload::new(&short).unwrap();
+    let all = [0, 1, 4, 5, 8, 9, 12, 13, 16];
+    for _ in 0..2 {
+        assert_eq!(blocks(ios(&mut generator, 99)), all, "also behind a pass that ended with the last block");
+        generator.restart();
+    }
+    // The last zone is cut short, and ends a pass that began with the first one.
+    let long = Spec { amounts: vec![60 * K], ..spec.clone() };
+    assert_eq!(blocks(chosen(&long, 99)), all);
+    let again = Spec { pass_bytes: Some(40 * K), ..spec.clone() };
+    assert_eq!(blocks(chosen(&again, 99)), [&all[..], &[0]].concat());
+    // In an endless workload, I/O behind the size starts over in its zone.
+    let endless = Spec { endless: true, ..spec };
+    assert_eq!(blocks(chosen(&endless, 11)), [0, 1, 4, 4, 8, 8, 12, 12, 16, 16, 0]);
 }
 
 #[test]

@@ -116,6 +116,7 @@ prop_compose! {
             lfsr,
             distribution,
             zones,
+            amounts: Vec::new(),
             device_zones: None,
             precondition: None,
             sequential_skip: skip,
