@@ -9,14 +9,15 @@
 //! | what | file |
 //! |---|---|
 //! | what is known of a target and its cases | `subject.rs`; the figures of a case: `measured.rs`, its windows: `series.rs` |
-//! | reads that the storage did not answer | `cached.rs`, `unwritten.rs`, `read_ahead.rs` |
+//! | reads that the storage did not answer | `cached.rs`, `unwritten.rs`, `compressible.rs`, `read_ahead.rs` |
 //! | how a rate went over time | `steadiness.rs`, `fall.rs` |
-//! | what sets the limit | `limit.rs`, `processor.rs`, `settings.rs` |
+//! | what sets the limit | `limit.rs`, `processor.rs`, `queued.rs`, `settings.rs` |
 //! | durable writes | `durability.rs` |
 //! | what figures without findings say | `meaning.rs` |
 //! | numbers for people | `numbers.rs` |
 
 mod cached;
+mod compressible;
 mod durability;
 mod fall;
 mod limit;
@@ -26,6 +27,7 @@ mod meaning;
 mod measured;
 pub mod numbers;
 mod processor;
+mod queued;
 mod read_ahead;
 pub mod series;
 mod settings;
@@ -46,6 +48,10 @@ pub enum Kind {
     Cached,
     /// Data that was never written was read.
     Unwritten,
+    /// The data compresses well.
+    Compressible,
+    /// The device takes no more requests at a time.
+    Queue,
     /// The kernel read more than it was asked for.
     ReadAhead,
     /// A higher level ended, and a lower one stayed.
@@ -72,6 +78,8 @@ impl Kind {
         match self {
             Kind::Cached => "cached",
             Kind::Unwritten => "unwritten",
+            Kind::Compressible => "compressible",
+            Kind::Queue => "queue",
             Kind::ReadAhead => "read-ahead",
             Kind::Fell => "fell",
             Kind::Unsteady => "unsteady",
@@ -98,14 +106,16 @@ pub struct Finding {
 
 /// All findings about a target, those that make other figures doubtful first.
 pub fn findings(subject: &Subject) -> Vec<Finding> {
-    let rules: [fn(&Subject) -> Vec<Finding>; 9] = [
+    let rules: [fn(&Subject) -> Vec<Finding>; 11] = [
         cached::findings,
         unwritten::findings,
+        compressible::findings,
         durability::findings,
         fall::findings,
         limit::findings,
         steadiness::findings,
         processor::findings,
+        queued::findings,
         settings::findings,
         read_ahead::findings,
     ];

@@ -32,6 +32,8 @@ pub struct Disk {
     pub scheduler: Option<String>,
     /// The kernel flushes its cache where durability is asked for (`write back`).
     pub is_flushed: Option<bool>,
+    /// How many requests it takes at a time.
+    pub queue: Option<u32>,
     /// The unit that it can write without reading it first, in bytes.
     pub physical_block: Option<u64>,
     /// The offset of the target's partition, in bytes; `None` = no partition.
@@ -50,12 +52,14 @@ pub struct Backing {
 }
 
 /// Blocks of a target that were looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sampled {
     /// How many.
     pub blocks: u64,
     /// How many had nothing but zeros.
     pub zero: u64,
+    /// The share of their size to which they compress.
+    pub compressed: f64,
 }
 
 /// What a case measures.

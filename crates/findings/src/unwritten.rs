@@ -19,7 +19,7 @@ pub(crate) fn findings(subject: &Subject) -> Vec<Finding> {
         return vec![Finding { kind: Kind::Unwritten, words: words.to_owned(), evidence }];
     }
     match subject.sampled {
-        Some(Sampled { blocks, zero }) if blocks > 0 && zero as f64 >= MOSTLY_ZERO * blocks as f64 => {
+        Some(Sampled { blocks, zero, .. }) if blocks > 0 && zero as f64 >= MOSTLY_ZERO * blocks as f64 => {
             let share = percent(100.0 * zero as f64 / blocks as f64);
             let evidence =
                 format!("{zero} of {blocks} blocks at random places have nothing but zeros ({share})");
@@ -37,7 +37,7 @@ mod tests {
     fn zeros_and_holes() {
         let of = |zero, allocated| {
             findings(&Subject {
-                sampled: Some(Sampled { blocks: 64, zero }),
+                sampled: Some(Sampled { blocks: 64, zero, compressed: 1.0 }),
                 allocated: Some((1 << 30, allocated)),
                 ..Subject::default()
             })

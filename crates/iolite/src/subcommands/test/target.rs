@@ -4,11 +4,14 @@ use super::cases::{FIRST, Pace, Place};
 use super::own_directory::OwnDirectory;
 use super::remote::{self, Layout, OwnNames, Remote};
 use crate::subcommands::device::can_be_named;
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 use iolite_findings::{Backing, Disk as DiskFacts, Sampled, Subject};
 use iolite_host::{Access, Device, Disk, FileSystem, Machine, Mounts, Refusal, ThisMachine};
 use iolite_options::commands::Asked;
 use iolite_page::text::bytes;
 use std::fs::{self, File, OpenOptions};
+use std::io::Write;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -361,6 +364,7 @@ fn facts(disk: &Disk, path: &Path) -> DiskFacts {
         rotational: disk.queue.rotational,
         scheduler: disk.queue.scheduler.as_ref().and_then(|scheduler| scheduler.chosen.clone()),
         is_flushed: text("queue/write_cache").map(|cache| cache == "write back"),
+        queue: text("device/queue_depth").and_then(|depth| depth.parse().ok()),
         physical_block: disk.queue.physical_block,
         partition_start: Disk::partition_start(path),
         backing: text("loop/backing_file")
@@ -384,13 +388,18 @@ fn sample(path: &Path, size: u64) -> Option<Sampled> {
     const BLOCK: usize = 4096;
     let file = File::open(path).ok()?;
     let machine = ThisMachine::new();
-    let mut sampled = Sampled::default();
+    let (mut sampled, mut compressed) = (Sampled::default(), 0);
     for _ in 0..BLOCKS {
         let mut block = [0; BLOCK];
         let offset = machine.random() % (size / BLOCK as u64).max(1) * BLOCK as u64;
         file.read_exact_at(&mut block, offset).ok()?;
         sampled.blocks += 1;
         sampled.zero += u64::from(block.iter().all(|byte| *byte == 0));
+        // A block that does not compress is stored as it is.
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+        let made = encoder.write_all(&block).and_then(|()| encoder.finish());
+        compressed += made.map_or(BLOCK, |bytes| bytes.len().min(BLOCK));
     }
+    sampled.compressed = compressed as f64 / (sampled.blocks as usize * BLOCK) as f64;
     Some(sampled)
 }
