@@ -327,7 +327,7 @@ function area(xs, lows, highs, x, y) {
 }
 
 /**
- * A line chart. `lines`: { name, style, ys, lows, highs }, all over the same `xs`; null = a gap. `x`, `y`: { label, format, tell, log }.
+ * A line chart. `lines`: { name, style, ys, lows, highs }, all over the same `xs`; null = a gap. `hasPoints`: each value is marked. `x`, `y`: { label, format, tell, log }.
  * `isDots`: values are not joined. `shades`: parts of the x axis with a class. `marks`: places in x, each with a word. The values below the cursor are told in words.
  */
 function chart({ title, note, xs, lines, x, y, shades = [], marks = [], keys = lines, rows, head }) {
@@ -365,6 +365,7 @@ function chart({ title, note, xs, lines, x, y, shades = [], marks = [], keys = l
       if (line.lows) svg.append(shape("path", { class: line.style + " band", d: area(xs, line.lows, line.highs, across, up) }));
       svg.append(line.isDots ? shape("path", { class: line.style + " dots", d: dots(xs, line.ys, across, up) })
         : shape("path", { class: line.style + " line", d: outline(xs, line.ys, across, up) }));
+      if (line.hasPoints) svg.append(shape("path", { class: line.style + " dots points", d: dots(xs, line.ys, across, up) }));
     }
     const cursor = shape("path", { class: "cursor", d: "" });
     svg.append(cursor);

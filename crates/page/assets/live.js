@@ -48,12 +48,16 @@ function grow(since, fresh) {
   }
 }
 
-/** Latencies of all windows after the ramp: class and count. */
-function classesOf(entry) {
+/** Latencies of all windows of these directions, after their ramps: class and count. Empty if one does not measure them. */
+function classesOf(...entries) {
   const counts = new Map();
-  (entry.clat_classes ?? []).slice(entry.ramp_windows).forEach((list) => {
-    for (let place = 0; place < list.length; place += 2) counts.set(list[place], (counts.get(list[place]) ?? 0) + list[place + 1]);
-  });
+  for (const { clat_classes: lists = [], ramp_windows: ramp, ios } of entries) {
+    const told = lists.slice(ramp);
+    if (!told.some((list) => list.length) && ios.slice(ramp).some((count) => count > 0)) return [];
+    told.forEach((list) => {
+      for (let place = 0; place < list.length; place += 2) counts.set(list[place], (counts.get(list[place]) ?? 0) + list[place + 1]);
+    });
+  }
   return [...counts].sort((a, b) => a[0] - b[0]);
 }
 
@@ -107,7 +111,7 @@ function row(cells, attributes) {
 
 function answerRows() {
   const rows = [];
-  const line = (name, phase, entries, attributes) => {
+  const line = (name, phase, entries, attributes, members = [entries]) => {
     const found = DIRECTIONS.filter((direction) => entries?.[direction]);
     if (!found.length) rows.push(row([name, phase, "–", "–", "–", "–", "–", "–"], attributes));
     found.forEach((direction) => {
@@ -116,17 +120,17 @@ function answerRows() {
       const isNow = from < entry.ios.length;
       const now = isNow ? rates(entry, from) : { ios: 0, bytes: 0 };
       const all = rates(entry, Math.min(entry.ramp_windows, entry.ios.length - 1));
-      const classes = classesOf(entry);
+      const classes = classesOf(...members.map((one) => one[direction]).filter((one) => one));
       const told = classes.length ? measured(classes).percentile : null;
       const total = entry.ios.reduce((sum, value) => sum + value, 0);
-      rows.push(row([name, phase, direction, plain(now.ios), bandwidth(now.bytes), plain(all.ios),
-        told ? latency(told["50.000000"]) : "–", told ? latency(told["99.000000"]) : "–"],
+      rows.push(row([name, phase, direction, plain(now.ios), bandwidth(now.bytes), told ? latency(told["99.000000"]) : "–",
+        told ? latency(told["50.000000"]) : "–", plain(all.ios)],
       { ...attributes, "data-direction": direction, "data-ios": total }));
     });
   };
   const entryOf = (position) => run.series?.jobs.find((entry) => entry.job === position);
   const jobs = run.state.jobs;
-  if (!run.state.hosts && jobs.length > 1 && run.series?.jobs.length > 1) line("all jobs", "", together(run.series), { class: "sum" });
+  if (!run.state.hosts && jobs.length > 1 && run.series?.jobs.length > 1) line("all jobs", "", together(run.series), { class: "sum" }, run.series.jobs);
   jobs.slice(0, MOST_ROWS).forEach((job, position) => {
     const phases = job.phases.map(([phase, count]) => (count > 1 || job.phases.length > 1 ? `${count} ${phase}` : phase)).join(", ");
     const isAll = run.state.hosts && position === 0;
@@ -137,14 +141,15 @@ function answerRows() {
 }
 
 function showAnswer() {
-  const names = [run.state.hosts ? "host" : "job", "does", "direction", "IOPS now", "bandwidth now", "IOPS so far", "p50", "p99"];
+  // What is most asked for comes first: a phone shows no more without scrolling.
+  const names = [run.state.hosts ? "host" : "job", "does", "direction", "IOPS now", "bandwidth now", "p99", "p50", "IOPS so far"];
   const head = element("tr", {}, ...names.map((name, place) => element("th", { scope: "col", class: ["name", "name", "short"][place] ?? "" }, name)));
   const body = element("tbody", {}, ...answerRows());
   const old = by("answer").querySelector("tbody");
   if (old) return old.replaceWith(body);
   by("answer").append(element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "The answer so far" },
-    element("table", { class: "summary" }, element("thead", {}, head), body)),
-  element("p", { class: "hint" }, "Now: the last second. Latencies are those of completion, without the ramp, exact to 6%."));
+    element("table", { class: "summary answer" }, element("thead", {}, head), body)),
+  element("p", { class: "hint" }, "Now: the last second. Latencies are those of completion, without the ramp, exact to 6%; not known (–) where a job does not measure them."));
 }
 
 function showProgress() {

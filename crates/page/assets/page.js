@@ -94,7 +94,7 @@ function together(series) {
       sum.iops_min = sum.iops_max = sum.ios.map((ios, index) => (ios === null ? null : ios / spans[index]));
     }
   }
-  return { ...sums, depth: series.jobs.reduce((sum, job) => sum + job.depth, 0) };
+  return { ...sums, depth: series.jobs.reduce((sum, job) => sum + (job.depth ?? Infinity), 0) };
 }
 
 /** Formats a latency that may be the largest one that is kept: all those from 16.9 s on are the same. */
@@ -403,7 +403,7 @@ function show(report) {
   if (many) {
     section("All jobs together", true, () => ({
       pictures: attempt("The series", () => timePictures(series, together(series))),
-      rest: [element("p", { class: "hint" }, "Sums of the jobs. Percentiles and distributions of latency cannot be added: each job has its own.")],
+      rest: [element("p", { class: "hint" }, "Sums of the jobs. Each job has its own latencies over time; those of the whole run are in the table of the answer, if all jobs have histograms (json+).")],
     }));
   }
   const shared = logs.filter((log) => log.job === null || log.job >= jobs.length);
@@ -429,6 +429,9 @@ function show(report) {
 /** Keys of a job that are shown above, or in a separate part. */
 const TOLD_ABOVE = /^(jobs|client_stats|disk_util|global options|fio version|iolite version|timestamp|timestamp_ms|time|iolite\.(status|status_reason|host|targets|series|logs|warnings))(\.|$)/;
 
+/** The most rows of disks, with the heading, that are shown as columns. */
+const MOST_DISKS_BESIDE = 4;
+
 /** The parts below the jobs: disks, and other keys of a report. */
 function others(report) {
   const parts = [];
@@ -444,8 +447,11 @@ function others(report) {
       ["aggr_write_ticks", "time of its parts' writes", (value) => seconds(value / 1000)], ["aggr_in_queue", "time in its parts' queues", (value) => seconds(value / 1000)],
       ["aggr_util", "busiest part", percent]];
     const shown = columns.filter(([key]) => report.disk_util.some((disk) => disk?.[key] !== undefined));
-    parts.unshift(heading, table("What the disks below the files did meanwhile", ["disk", ...shown.map(([, name]) => name)],
-      report.disk_util.map((disk) => [shortened(disk?.name ?? "–"), ...shown.map(([key, , format]) => (disk?.[key] === undefined ? "–" : format(disk[key])))])));
+    const rows = [["disk", ...shown.map(([, name]) => name)],
+      ...report.disk_util.map((disk) => [shortened(disk?.name ?? "–"), ...shown.map(([key, , format]) => (disk?.[key] === undefined ? "–" : format(disk[key])))])];
+    // A few disks are columns, which fit beside each other; many are rows.
+    const [head, ...body] = rows.length <= MOST_DISKS_BESIDE ? rows[0].map((_, place) => rows.map((row) => row[place])) : rows;
+    parts.unshift(heading, table("What the disks below the files did meanwhile", head, body));
   }
   return parts;
 }

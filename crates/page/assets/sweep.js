@@ -23,14 +23,14 @@ function curvePictures(curve, result) {
   const x = depthAxis(points);
   const knee = points.find((point) => point.number === curve.knee?.point);
   const marks = knee ? [[knee.depth, "knee"]] : [];
-  const lines = [{ name: "measured", style: "read", ys: figures.map((one) => one.iops) }];
+  const lines = [{ name: "measured", style: "read", hasPoints: true, ys: figures.map((one) => one.iops) }];
   if (curve.law) {
     const { lambda, sigma, kappa } = curve.law;
     lines.push({ name: "law", style: "write", ys: depths.map((depth) => (lambda * depth) / (1 + sigma * (depth - 1) + kappa * depth * (depth - 1))) });
   }
   const note = knee ? " The knee is where IOPS divided by mean latency is largest." : "";
   const latencies = [["mean", "mean_ns", "mixed"], ["p50", "p50_ns", "p50"], ["p99", "p99_ns", "p99"]]
-    .map(([name, key, style]) => ({ name, style, ys: figures.map((one) => one[key] ?? null) })).filter((line) => line.ys.some((value) => value > 0));
+    .map(([name, key, style]) => ({ name, style, hasPoints: true, ys: figures.map((one) => one[key] ?? null) })).filter((line) => line.ys.some((value) => value > 0));
   const pictures = [chart({ title: "IOPS over depth", note: `I/Os per second of all jobs.${curve.law ? " The second line is the Universal Scalability Law." : ""}${note}`,
     xs: depths, lines, marks, x, y: { format: plain } })];
   if (latencies.length) {
@@ -49,7 +49,7 @@ function together(result) {
   if (curves.length < 2 || curves.length > STYLES.length) return [];
   const all = curves.flatMap((one) => one.points);
   const depths = [...new Set(all.map((point) => point.depth))].sort((a, b) => a - b);
-  const lines = (key) => curves.map((one, index) => ({ name: named(one.curve.values), style: STYLES[index],
+  const lines = (key) => curves.map((one, index) => ({ name: named(one.curve.values), style: STYLES[index], hasPoints: true,
     ys: depths.map((depth) => one.points.find((point) => point.depth === depth)?.figures[key] ?? null) }));
   return [
     chart({ title: "IOPS over depth", note: "I/Os per second of all jobs, for each combination of the other options.", xs: depths, lines: lines("iops"), x: depthAxis(all), y: { format: plain } }),

@@ -168,8 +168,8 @@ fn meaning(page: &mut String, result: &Outcome<'_>) {
 fn answer(page: &mut String, result: &Outcome<'_>) {
     put!(
         page,
-        "<h2>The answer</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"The answer\"><table class=\"summary\">\
-         <thead><tr><th class=\"name\" scope=\"col\">job</th><th class=\"name\" scope=\"col\">direction</th><th scope=\"col\">IOPS</th>\
+        "<h2>The answer</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"The answer\"><table class=\"summary answer\">\
+         <thead><tr><th class=\"name\" scope=\"col\">job</th><th class=\"short\" scope=\"col\">direction</th><th scope=\"col\">IOPS</th>\
          <th scope=\"col\">bandwidth</th><th scope=\"col\">p50</th><th scope=\"col\">p99</th><th scope=\"col\">p99.9</th>\
          <th scope=\"col\">errors</th><th class=\"name\" scope=\"col\">over time</th></tr></thead>\n<tbody>\n"
     );
@@ -186,7 +186,7 @@ fn answer(page: &mut String, result: &Outcome<'_>) {
         if job.rows.is_empty() {
             put!(
                 page,
-                "<tr data-job=\"{position}\"><th class=\"name\" scope=\"row\">{}</th><td class=\"name\">–</td><td>no I/O</td><td>–</td>\
+                "<tr data-job=\"{position}\"><th class=\"name\" scope=\"row\">{}</th><td class=\"short\">–</td><td>no I/O</td><td>–</td>\
                  <td>–</td><td>–</td><td>–</td><td>{errors}</td><td class=\"words\">–</td></tr>\n",
                 short(job.name)
             );
@@ -204,7 +204,7 @@ fn line(page: &mut String, name: &str, row: &Row, errors: &str, attributes: &str
     put!(
         page,
         "<tr {attributes} data-direction=\"{direction}\"><th class=\"name\" scope=\"row\">{name}</th>\
-         <td class=\"name\"><span class=\"mark {direction}\"></span>{direction}</td>\
+         <td class=\"short\"><span class=\"mark {direction}\"></span>{direction}</td>\
          <td data-iops=\"{}\">{}</td><td data-bandwidth=\"{}\">{}</td>",
         row.iops,
         count(row.iops),

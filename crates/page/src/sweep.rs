@@ -19,10 +19,10 @@ pub fn of_sweep(result: &Value) -> String {
     let mut body = String::new();
     put!(
         body,
-        "<p class=\"when\">{} points, by {}: {}</p>\n",
+        "<p class=\"when\">{} points, by {}</p>\n<p id=\"measured\">{}</p>\n",
         list(&result["points"]).len(),
         escaped(text(&sweep["program"])),
-        escaped(text(&sweep["about"]))
+        limited(text(&sweep["about"]))
     );
     let options: Vec<String> = list(&sweep["options"])
         .iter()
@@ -181,8 +181,8 @@ fn all_points(body: &mut String, result: &Value, varied: &[&str]) {
     columns.iter().for_each(|name| put!(body, "<th class=\"value\" scope=\"col\">{}</th>", short(name)));
     put!(
         body,
-        "<th scope=\"col\">IOPS</th><th scope=\"col\">bandwidth</th><th scope=\"col\">mean latency</th><th scope=\"col\">p50</th>\
-         <th scope=\"col\">p99</th><th scope=\"col\">CPU</th><th scope=\"col\">in flight</th></tr></thead>\n<tbody>\n"
+        "<th scope=\"col\">IOPS</th><th scope=\"col\">bandwidth</th><th scope=\"col\">p50</th><th scope=\"col\">p99</th>\
+         <th scope=\"col\">mean latency</th><th scope=\"col\">CPU</th><th scope=\"col\">in flight</th></tr></thead>\n<tbody>\n"
     );
     for point in list(&result["points"]) {
         put!(body, "<tr data-point=\"{}\">", point["number"]);
@@ -196,9 +196,9 @@ fn all_points(body: &mut String, result: &Value, varied: &[&str]) {
             "<td data-iops=\"{}\">{iops}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
             figures["iops"],
             shown(&figures["bw_bytes"], bandwidth),
-            shown(&figures["mean_ns"], latency),
             shown(&figures["p50_ns"], latency),
             shown(&figures["p99_ns"], latency),
+            shown(&figures["mean_ns"], latency),
             shown(&figures["cpu_percent"], percent),
             shown(&figures["in_flight"], count),
         );

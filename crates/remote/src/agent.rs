@@ -8,7 +8,6 @@ mod ending;
 mod limits;
 mod run;
 mod turn;
-mod unidentified;
 
 use crate::address::Address;
 use crate::child::Permissions;
@@ -19,6 +18,7 @@ use crate::keys::{Keys, Role};
 use crate::message::{FromAgent, Hello, RUN, ToAgent, machine_name};
 use crate::spool;
 use crate::stream::Stream;
+use crate::unidentified::{Place, Strangers};
 use ending::{Ending, OwnFile};
 use iolite_os::process;
 use iolite_os::signals::SignalQueue;
@@ -33,7 +33,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 use turn::Turns;
-use unidentified::{Place, Strangers};
 
 /// How long a run that was asked to end may take before it is killed.
 const GRACE: Duration = Duration::from_secs(3);
@@ -78,7 +77,7 @@ pub struct Settings {
 struct Shared {
     settings: Settings,
     turns: Turns,
-    strangers: Strangers,
+    strangers: Strangers<Connection>,
     refusals: Refusals,
     /// The number of clients that have identified themselves and are still connected.
     clients: AtomicUsize,
@@ -118,7 +117,7 @@ impl Agent {
         spool::remove_dead();
         let shared = Arc::new(Shared::new(settings));
         ending::by_signals(&shared, signals, Vec::new());
-        let place = shared.strangers.admit(&connection, Peer::Starter);
+        let place = shared.admit(&connection, Peer::Starter);
         attend(&connection, Peer::Starter, &shared, &place)
     }
 
@@ -137,7 +136,7 @@ impl Agent {
             }
             let served = self.listener.accept().map_err(|error| error.to_string());
             let served = served.and_then(|(connection, peer)| {
-                let place = shared.strangers.admit(&connection, peer);
+                let place = shared.admit(&connection, peer);
                 attend(&connection, peer, &shared, &place).inspect_err(|_| connection.part())
             });
             match served {
@@ -181,20 +180,18 @@ impl Agent {
                 connection.end();
                 continue;
             }
-            let number = shared.strangers.admit(&connection, peer).keep();
+            let place = shared.admit(&connection, peer);
             let theirs = shared.clone();
             let body = move || {
                 // The place is held until the connection is closed: a refused client that still gets its answer has a
                 // thread, too.
-                let place = theirs.strangers.place(number);
                 if let Err(why) = attend(&connection, peer, &theirs, &place) {
                     theirs.refusals.log(&format!("{peer}: {why}"));
                     connection.part();
                 }
             };
-            if thread::Builder::new().name("iolite-agent".into()).spawn(body).is_err() {
-                drop(shared.strangers.place(number));
-            }
+            // If the thread cannot be started, the connection is closed.
+            let _ = thread::Builder::new().name("iolite-agent".into()).spawn(body);
         }
     }
 }
@@ -227,10 +224,25 @@ impl Shared {
             mark: String::new(),
         }
     }
+
+    /// Gives a connection a place among those that have not identified themselves yet.
+    fn admit(&self, connection: &Connection, peer: Peer) -> Place<Connection> {
+        let (place, displaced) = self.strangers.admit(connection.clone(), peer.address());
+        if let Some(displaced) = displaced {
+            displaced.refuse(Refusal::IsFull);
+            displaced.end();
+        }
+        place
+    }
 }
 
 /// Serves one connection to its end.
-fn attend(connection: &Connection, peer: Peer, shared: &Shared, place: &Place<'_>) -> Result<(), String> {
+fn attend(
+    connection: &Connection,
+    peer: Peer,
+    shared: &Shared,
+    place: &Place<Connection>,
+) -> Result<(), String> {
     let words = |error: FrameError| error.to_string();
     // One deadline for the whole greeting: a client that sends single bytes holds its place no longer than any other.
     connection.set_deadline(Some(Instant::now() + GREETING.min(shared.settings.timeout)));

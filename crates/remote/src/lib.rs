@@ -13,7 +13,7 @@
 //!
 //! | what | file |
 //! |---|---|
-//! | an agent and its runs | `agent.rs`, `agent/run.rs`; in a process of its own: `child.rs`; limits of clients: `agent/limits.rs`, `agent/unidentified.rs` |
+//! | an agent and its runs | `agent.rs`, `agent/run.rs`; in a process of its own: `child.rs`; limits of clients: `agent/limits.rs`, `unidentified.rs` |
 //! | the coordinator | `coordinator.rs` (clocks, the moment of the start), `coordinator/listener.rs` (a thread per agent), `coordinator/step.rs` (barriers, common steady states), `coordinator/turns.rs` |
 //! | bytes, frames, greetings, messages | `stream.rs`, `connection.rs`; `frame.rs`; `greeting.rs`; `message.rs` |
 //! | keys and TLS | `tls.rs`, `keys.rs`, `keys/home.rs` |
@@ -46,6 +46,7 @@ mod ssh;
 pub mod stand_in;
 pub mod stream;
 mod tls;
+pub mod unidentified;
 mod user;
 
 pub use address::Address;

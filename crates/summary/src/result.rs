@@ -3,7 +3,7 @@
 use crate::one_line;
 use iolite_findings::Steadiness;
 use iolite_findings::numbers::latency;
-use iolite_findings::series::{of_job, pieces, rates, sample_seconds};
+use iolite_findings::series::{of_job, pieces, pieces_of_sum, rates, sample_seconds};
 use iolite_stored::{DIRECTIONS, NoReport, number, pairs};
 use iolite_types::RunEnd;
 use serde_json::Value;
@@ -139,6 +139,8 @@ impl<'a> Outcome<'a> {
     pub fn of(report: &'a Value) -> Result<Outcome<'a>, NoReport> {
         let values = iolite_stored::jobs(report)?;
         let series = &report["iolite"]["series"];
+        let values: Vec<Member<'_>> =
+            values.into_iter().enumerate().map(|(position, job)| (job, of_job(series, position))).collect();
         Ok(Outcome {
             program: iolite_stored::program(report),
             time: report["time"].as_str().map(str::trim),
@@ -148,11 +150,7 @@ impl<'a> Outcome<'a> {
             targets: report["iolite"]["targets"].as_array().into_iter().flatten().map(pairs).collect(),
             warnings: strings(&report["iolite"]["warnings"]),
             notes: strings(&report["iolite"]["logs"]["notes"]),
-            jobs: values
-                .iter()
-                .enumerate()
-                .map(|(position, value)| Job::of(value, of_job(series, position), series))
-                .collect(),
+            jobs: values.iter().map(|(job, over_time)| Job::of(job, over_time, series)).collect(),
             sums: sums(report, &values),
             has_series: series.is_object(),
             disks: report["disk_util"]
@@ -258,6 +256,16 @@ impl Row {
         }
     }
 
+    /// Adds the rates of these jobs over time, and how steady they were, if all of them have series.
+    fn sum_over_time(&mut self, members: &[Member<'_>], series: &Value) {
+        let moved = members.iter().filter(|(job, _)| iolite_stored::has_moved(&job[self.direction]));
+        let over_time: Vec<&Value> = moved.map(|(_, over_time)| &over_time[self.direction]).collect();
+        if let Some(pieces) = pieces_of_sum(&over_time, series) {
+            self.steadiness = Steadiness::of_series(&pieces, sample_seconds(series));
+            self.rates = rates(&pieces);
+        }
+    }
+
     /// A row with only latencies, which have this key.
     fn with_latency(latency: Option<(&str, &Value)>) -> Row {
         let max = latency.and_then(|(_, latency)| latency["max"].as_f64());
@@ -277,33 +285,39 @@ impl Row {
     }
 }
 
-fn sums(report: &Value, jobs: &[&Value]) -> Vec<(String, Vec<Row>)> {
+/// A job of a report, and its entry in the series.
+type Member<'a> = (&'a Value, &'a Value);
+
+fn sums(report: &Value, jobs: &[Member<'_>]) -> Vec<(String, Vec<Row>)> {
+    let series = &report["iolite"]["series"];
     let group = |job: &Value| job["groupid"].as_u64().unwrap_or(0);
-    let mut groups: BTreeMap<u64, Vec<&Value>> = BTreeMap::new();
-    let mut hosts: Vec<(&str, Vec<&Value>)> = Vec::new();
-    for job in jobs {
-        groups.entry(group(job)).or_default().push(job);
-        let Some(name) = job["hostname"].as_str() else { continue };
+    let mut groups: BTreeMap<u64, Vec<Member<'_>>> = BTreeMap::new();
+    let mut hosts: Vec<(&str, Vec<Member<'_>>)> = Vec::new();
+    for member in jobs {
+        groups.entry(group(member.0)).or_default().push(*member);
+        let Some(name) = member.0["hostname"].as_str() else { continue };
         // The jobs of a machine are consecutive.
         match hosts.last_mut().filter(|(last, _)| *last == name) {
-            Some((_, own)) => own.push(job),
-            None => hosts.push((name, vec![job])),
+            Some((_, own)) => own.push(*member),
+            None => hosts.push((name, vec![*member])),
         }
     }
     if hosts.len() > 1 {
         // The program has merged their latencies exactly.
         let merged = report["client_stats"].as_array().into_iter().flatten();
         let merged = merged.rev().find(|value| value["jobname"] == ALL);
-        let all = merged.map_or_else(|| rows(jobs), |all| Job::of(all, &Value::Null, &Value::Null).rows);
+        let mut all =
+            merged.map_or_else(|| rows(jobs, series), |all| Job::of(all, &Value::Null, &Value::Null).rows);
+        all.iter_mut().for_each(|row| row.sum_over_time(jobs, series));
         let several = hosts.into_iter().filter(|(_, own)| own.len() > 1);
-        let each =
-            several.map(|(name, own)| (format!("all jobs on {}", one_line(name, MOST_IN_NAME)), rows(&own)));
+        let each = several
+            .map(|(name, own)| (format!("all jobs on {}", one_line(name, MOST_IN_NAME)), rows(&own, series)));
         return std::iter::once((ALL.to_owned(), all)).chain(each).collect();
     }
     let is_one = groups.len() == 1;
     let several = groups.into_iter().filter(|(_, members)| members.len() > 1);
     let name = |group: u64| if is_one { "all jobs".to_owned() } else { format!("all jobs of group {group}") };
-    several.map(|(group, members)| (name(group), rows(&members))).collect()
+    several.map(|(group, members)| (name(group), rows(&members, series))).collect()
 }
 
 /// The most characters of a machine's name.
@@ -311,13 +325,16 @@ const MOST_IN_NAME: usize = 80;
 /// All machines together.
 const ALL: &str = "All clients";
 
-fn rows(members: &[&Value]) -> Vec<Row> {
-    DIRECTIONS.into_iter().filter_map(|direction| sum(direction, members)).collect()
+fn rows(members: &[Member<'_>], series: &Value) -> Vec<Row> {
+    let mut rows: Vec<Row> = DIRECTIONS.into_iter().filter_map(|direction| sum(direction, members)).collect();
+    rows.iter_mut().for_each(|row| row.sum_over_time(members, series));
+    rows
 }
 
 /// The total of several jobs: amounts over the longest run time, like those of groups; percentiles if all jobs have
 /// histograms.
-fn sum(direction: &'static str, members: &[&Value]) -> Option<Row> {
+fn sum(direction: &'static str, members: &[Member<'_>]) -> Option<Row> {
+    let members: Vec<&Value> = members.iter().map(|(job, _)| *job).collect();
     let of_all = |key: &str| members.iter().map(|job| number(&job[direction], key)).sum::<f64>();
     let longest = members.iter().map(|job| number(&job[direction], "runtime")).fold(0.0, f64::max) / 1000.0;
     let moved =

@@ -83,7 +83,10 @@ pub fn of(report: &Value, terminal: Terminal) -> Result<String, NoReport> {
     }
     for (name, rows) in &outcome.sums {
         line!(text, "{}", terminal.styled(Style::Strong, &harmless(name)));
-        rows.iter().for_each(|row| of_row(&mut text, row, "", terminal));
+        for row in rows {
+            of_row(&mut text, row, "", terminal);
+            over_time(&mut text, row, terminal);
+        }
         if let [row] = &rows[..] {
             distribution(&mut text, row, terminal);
         }

@@ -57,13 +57,28 @@ bad\\x1b[2J|x write bs=4k ioengine=io_uring
         "  write           10",
         "       1\n",
         "error 28 (No space left on device)",
-        "\nall jobs\n",
+        // The job that failed has no series, so that writes have no sum over time.
+        "\nall jobs\n  read         82.3k   321 MiB/s   82.4 µs    330 µs    3.3 ms    3.3 ms\n\
+         \x20   IOPS    ████████████████████████████  steady (CV 0%)\n\
+         \x20 write        35.2k   138 MiB/s   20.1 µs   80.4 µs    804 µs    804 µs\n",
         "\ndisks busy vda 98%\n",
         "\nwarning: a warning\n",
     ] {
         assert!(rest.contains(line), "{line}: {text}");
     }
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+/// Jobs that take turns are steady together.
+#[test]
+fn sums_over_time() {
+    let mut both = report();
+    let jobs = both["iolite"]["series"]["jobs"].as_array_mut().unwrap();
+    jobs.push(json!({"job": 1, "write": {"first_window": 0,
+        "ios": (0..100).map(|at| if at % 40 < 20 { 0 } else { 4130 }).collect::<Vec<_>>()}}));
+    let text = screen::of(&both, Terminal::default()).unwrap();
+    let (_, sums) = text.split_once("\nall jobs\n").unwrap();
+    assert_eq!(sums.matches("████████████████████████████  steady (CV 0%)").count(), 2, "{text}");
 }
 
 #[test]

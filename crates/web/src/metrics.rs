@@ -1,5 +1,6 @@
 //! The metrics of a running run, for programs that scrape them: `/metrics`.
 
+use crate::access::{Admission, Rights};
 use crate::answer::Answer;
 use crate::exposition::{Distribution, Family, Format, Kind, Labels, Text};
 use crate::request::Request;
@@ -59,8 +60,13 @@ pub mod families {
 pub struct Metrics(pub Arc<Run>);
 
 impl Site for Metrics {
-    fn answer(&self, request: &Request, to: &mut Wire) {
-        let answer = match (request.method.as_str(), request.path.as_str()) {
+    /// Whoever reaches the port may read them.
+    fn admit(&self, request: &Request) -> Admission {
+        Admission::Admitted(Rights::Look, request.path.clone())
+    }
+
+    fn answer(&self, _: Rights, request: &Request, path: &str, _: &mut Wire) -> Option<Answer> {
+        Some(match (request.method.as_str(), path) {
             ("GET", "/metrics") => {
                 let format = Format::wanted(request.one("accept"));
                 Answer::file(format.content_type(), &self.0.metrics(format))
@@ -68,9 +74,7 @@ impl Site for Metrics {
             ("GET", "/") => Answer::text(200, "The metrics of this run are at /metrics."),
             ("GET", _) => Answer::text(404, "There is nothing here but /metrics."),
             _ => Answer::text(405, "This cannot be asked for here."),
-        };
-        // It does not matter if a reader does not accept its answer.
-        let _ = answer.send(to);
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The process of a page.
 
-use crate::access::{Access, Admission};
+use crate::access::{Access, Admission, Rights};
 use crate::answer::Answer;
 use crate::message::{HAS_ALL, ToPage};
 use crate::metrics::Metrics;
@@ -33,13 +33,12 @@ struct Own {
 }
 
 impl Site for Own {
-    fn answer(&self, request: &Request, to: &mut Wire) {
-        let answer = match self.access.admit(request) {
-            Admission::Answered(answer) => Some(answer),
-            Admission::Admitted(rights, path) => self.run.answer(&self.access, rights, request, &path, to),
-        };
-        // It does not matter if a reader does not accept its answer.
-        let _ = answer.map(|answer: Answer| answer.send(to));
+    fn admit(&self, request: &Request) -> Admission {
+        self.access.admit(request)
+    }
+
+    fn answer(&self, rights: Rights, request: &Request, path: &str, to: &mut Wire) -> Option<Answer> {
+        self.run.answer(&self.access, rights, request, path, to)
     }
 }
 

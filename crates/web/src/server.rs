@@ -1,19 +1,20 @@
-//! Connections: a thread for each, with limits of their number and time.
+//! Connections: a thread for each, with limits of their number and time. A connection whose request has not been read,
+//! or has no valid token or cookie, may have to make room for a newer one, so that nobody can shut readers out.
 
+use crate::access::{Admission, Rights};
 use crate::answer::Answer;
 use crate::request::{Refusal, Request};
 use crate::transport::Wire;
+use iolite_remote::unidentified::Strangers;
 use rustls::ServerConfig;
-use std::net::TcpListener;
+use std::net::{Shutdown, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-/// The maximum number of connections. Some more get an error, and the rest are closed.
+/// The maximum number of readers' connections. More get an error.
 const MOST: usize = 128;
-/// How many more connections get the answer 503.
-const MOST_REJECTED: usize = 16;
 /// Reports may be nested 128 levels deep, which needs as much stack as the main thread has. Unused stack takes no
 /// memory.
 const STACK: usize = 8 << 20;
@@ -25,8 +26,11 @@ pub trait Site: Send + Sync + 'static {
     /// The most bytes of a body that it reads.
     const MOST_BODY: usize = 0;
 
-    /// Answers a request. Errors only concern the reader.
-    fn answer(&self, request: &Request, to: &mut Wire);
+    /// Decides about a request.
+    fn admit(&self, request: &Request) -> Admission;
+
+    /// Answers the request of a reader with these rights for this path; `None` = already answered.
+    fn answer(&self, rights: Rights, request: &Request, path: &str, to: &mut Wire) -> Option<Answer>;
 }
 
 /// Counts connections.
@@ -64,31 +68,42 @@ pub fn serve<S: Site>(
     site: &Arc<S>,
     open: &Open,
 ) {
+    let (strangers, readers) = (Strangers::default(), Open::default());
     loop {
-        let Ok((stream, _)) = listener.accept() else {
+        let Ok((stream, from)) = listener.accept() else {
             thread::sleep(PAUSE);
             continue;
         };
-        let (counted, before) = Counted::new(open);
-        if before >= MOST + MOST_REJECTED {
-            continue;
-        }
+        let (counted, _) = Counted::new(open);
+        let stream = Arc::new(stream);
+        let (place, displaced) = strangers.admit(stream.clone(), Some(from.ip().to_canonical()));
+        // Its thread notices. (This fails only if it is closed already.)
+        let _ = displaced.map(|stream| stream.shutdown(Shutdown::Both));
         let Ok(mut wire) = Wire::new(stream, security) else { continue };
-        let site = site.clone();
+        let (site, readers) = (site.clone(), readers.clone());
         // If the thread cannot be started, the connection is closed.
         let _ = thread::Builder::new().stack_size(STACK).spawn(move || {
-            let _counted = counted;
-            match Request::read(&mut wire, S::MOST_BODY) {
-                // Answered here rather than in the accept loop, so that a slow reader does not delay other connections.
-                Ok(_) if before >= MOST => {
-                    drop(Answer::text(503, "Too many pages are open.").send(&mut wire))
-                }
-                Ok(request) => site.answer(&request, &mut wire),
+            let (_counted, place) = (counted, place);
+            let request = match Request::read(&mut wire, S::MOST_BODY) {
+                Ok(request) => request,
                 Err(Refusal::Bad(status, words)) => {
                     drop(Answer::text(status, words).send(&mut wire));
-                    wire.discard_rest();
+                    return wire.discard_rest();
                 }
-                Err(Refusal::Gone) => {}
+                Err(Refusal::Gone) => return,
+            };
+            match site.admit(&request) {
+                // It does not matter if a reader does not accept its answer.
+                Admission::Answered(answer) => drop(answer.send(&mut wire)),
+                Admission::Admitted(rights, path) => {
+                    place.leave();
+                    let (_reader, before) = Counted::new(&readers);
+                    let answer = match before < MOST {
+                        true => site.answer(rights, &request, &path, &mut wire),
+                        false => Some(Answer::text(503, "Too many pages are open.")),
+                    };
+                    let _ = answer.map(|answer| answer.send(&mut wire));
+                }
             }
         });
     }
@@ -97,23 +112,60 @@ pub fn serve<S: Site>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iolite_remote::unidentified::MOST as MOST_STRANGERS;
     use std::io::{Read, Write};
-    use std::net::{Ipv4Addr, TcpStream};
+    use std::net::{Ipv4Addr, SocketAddr, TcpStream};
     use std::sync::{Condvar, Mutex};
 
-    /// A site whose readers wait until the gate is open.
+    /// A site that everybody may read, whose readers wait until the gate is open.
     #[derive(Default)]
     struct Gate {
-        is_open: Mutex<bool>,
+        /// Whether the gate is open, and the number of readers that wait.
+        state: Mutex<(bool, usize)>,
         changed: Condvar,
     }
 
     impl Site for Gate {
-        fn answer(&self, _request: &Request, to: &mut Wire) {
-            let is_open = self.is_open.lock().unwrap();
-            drop(self.changed.wait_while(is_open, |is_open| !*is_open).unwrap());
-            Answer::text(200, "Come in.").send(to).unwrap();
+        fn admit(&self, _request: &Request) -> Admission {
+            Admission::Admitted(Rights::Look, String::new())
         }
+
+        fn answer(&self, _: Rights, _: &Request, _: &str, _: &mut Wire) -> Option<Answer> {
+            let mut state = self.state.lock().unwrap();
+            state.1 += 1;
+            self.changed.notify_all();
+            drop(self.changed.wait_while(state, |(is_open, _)| !*is_open).unwrap());
+            Some(Answer::text(200, "Come in."))
+        }
+    }
+
+    impl Gate {
+        fn wait_for(&self, readers: usize) {
+            let state = self.state.lock().unwrap();
+            drop(self.changed.wait_while(state, |(_, waiting)| *waiting < readers).unwrap());
+        }
+
+        fn open(&self) {
+            self.state.lock().unwrap().0 = true;
+            self.changed.notify_all();
+        }
+    }
+
+    /// A served site, and its address.
+    fn served() -> (Arc<Gate>, SocketAddr) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let site = Arc::new(Gate::default());
+        let its_site = site.clone();
+        // The thread ends with this process.
+        thread::spawn(move || serve(&listener, None, &its_site, &Open::default()));
+        (site, address)
+    }
+
+    fn ask(address: SocketAddr) -> TcpStream {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        stream
     }
 
     fn told(mut stream: TcpStream) -> String {
@@ -124,26 +176,45 @@ mod tests {
 
     #[test]
     fn a_silent_connection_beyond_the_limit_delays_nobody() {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = listener.local_addr().unwrap();
-        let (site, open) = (Arc::new(Gate::default()), Open::default());
-        let (its_site, its_open) = (site.clone(), open.clone());
-        // The thread ends with this process.
-        thread::spawn(move || serve(&listener, None, &its_site, &its_open));
-        let connect = || TcpStream::connect(address).unwrap();
-        let ask = || {
-            let mut stream = connect();
-            stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        let (site, address) = served();
+        let ask_and_wait = |number: usize| {
+            let stream = ask(address);
+            site.wait_for(number + 1);
             stream
         };
-        let inside: Vec<TcpStream> = (0..MOST).map(|_| ask()).collect();
-        let silent = connect();
-        assert!(told(ask()).starts_with("HTTP/1.1 503 "));
+        let inside: Vec<TcpStream> = (0..MOST).map(ask_and_wait).collect();
+        let silent = TcpStream::connect(address).unwrap();
+        assert!(told(ask(address)).starts_with("HTTP/1.1 503 "));
         // Connections are accepted in order, so this one was accepted before, and not answered.
         silent.set_nonblocking(true).unwrap();
         assert!(!matches!(silent.peek(&mut [0]), Ok(1)), "it is answered when it has asked");
-        *site.is_open.lock().unwrap() = true;
-        site.changed.notify_all();
+        site.open();
         assert!(inside.into_iter().all(|stream| told(stream).starts_with("HTTP/1.1 200 ")));
+    }
+
+    /// Connections that have not asked make room for newer ones; readers do not.
+    #[test]
+    fn connections_that_do_not_ask_keep_nobody_out() {
+        let (site, address) = served();
+        let early = ask(address);
+        site.wait_for(1);
+        let silent: Vec<TcpStream> = (0..3 * MOST_STRANGERS)
+            .map(|number| {
+                let mut stream = TcpStream::connect(address).unwrap();
+                stream.write_all(&b"GET / HTTP/1.1\r\n"[..number % 17]).unwrap();
+                stream
+            })
+            .collect();
+        let late = ask(address);
+        site.wait_for(2);
+        site.open();
+        for stream in [early, late] {
+            assert!(told(stream).starts_with("HTTP/1.1 200 "));
+        }
+        // The oldest one was closed, without an answer, and the newest one was not.
+        assert!(!matches!((&silent[0]).read(&mut [0]), Ok(1)));
+        let newest = &silent[silent.len() - 1];
+        newest.set_nonblocking(true).unwrap();
+        assert_eq!(newest.peek(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     }
 }

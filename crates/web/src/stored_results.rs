@@ -15,6 +15,7 @@ use iolite_page::live::STYLE;
 use iolite_page::text::{bandwidth, count, escaped, short};
 use rustls::ServerConfig;
 use serde_json::Value;
+use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -124,19 +125,11 @@ impl<L: Library> Resident<L> {
 impl<L: Library> Site for Shelf<L> {
     const MOST_BODY: usize = submitted_jobs::MOST_BODY;
 
-    fn answer(&self, request: &Request, to: &mut Wire) {
-        let answer = match self.access.admit(request) {
-            Admission::Answered(answer) => Some(answer),
-            Admission::Admitted(rights, path) => self.admitted(rights, request, &path, to),
-        };
-        // It does not matter if a reader does not accept its answer.
-        let _ = answer.map(|answer| answer.send(to));
+    fn admit(&self, request: &Request) -> Admission {
+        self.access.admit(request)
     }
-}
 
-impl<L: Library> Shelf<L> {
-    /// The answer for a reader with these rights; `None` = it has been sent already.
-    fn admitted(&self, rights: Rights, request: &Request, path: &str, to: &mut Wire) -> Option<Answer> {
+    fn answer(&self, rights: Rights, request: &Request, path: &str, to: &mut Wire) -> Option<Answer> {
         if let Some(desk) = &self.desk {
             let (answer, is_its_own) = desk.answer(&self.access, rights, request, path, to);
             if is_its_own {
@@ -145,7 +138,9 @@ impl<L: Library> Shelf<L> {
         }
         Some(self.page(rights, request, path))
     }
+}
 
+impl<L: Library> Shelf<L> {
     fn page(&self, rights: Rights, request: &Request, path: &str) -> Answer {
         let fields = fields(&request.query);
         let all = |name: &str| -> Vec<String> {
@@ -154,7 +149,10 @@ impl<L: Library> Shelf<L> {
         let made = match (request.method.as_str(), path) {
             ("GET", "") => self.list(rights, all("find").first().map_or("", String::as_str)),
             ("GET", "run") => self.run(all("key").first().map_or("", String::as_str)),
-            ("GET", "compare") => self.compare(&all("base"), &all("new")),
+            ("GET", "compare") => self.compare([
+                Chosen { role: "base", keys: all("base"), label: all("base-label").pop() },
+                Chosen { role: "new", keys: all("new"), label: all("new-label").pop() },
+            ]),
             ("GET", "style.css") => return Answer::file("text/css; charset=utf-8", STYLE),
             ("GET", _) => return Answer::text(404, "There is nothing here."),
             _ => return Answer::text(405, "This cannot be asked for here."),
@@ -199,6 +197,7 @@ impl<L: Library> Shelf<L> {
             found.len(),
             escaped(find),
         );
+        labels(&mut body, &all);
         if found.is_empty() {
             body += "<p>There is none.</p>\n";
             return Ok(Answer::page(framed("Stored results", &body), POLICY));
@@ -210,12 +209,12 @@ impl<L: Library> Shelf<L> {
             ("new", ""),
             ("result", "name"),
             ("label", "name"),
+            ("IOPS", ""),
+            ("bandwidth", ""),
+            ("jobs", "name"),
             ("made", "short"),
             ("status", "short"),
             ("machine", "name"),
-            ("jobs", "name"),
-            ("IOPS", ""),
-            ("bandwidth", ""),
         ] {
             put!(body, "<th scope=\"col\" class=\"{class}\">{name}</th>");
         }
@@ -248,24 +247,84 @@ impl<L: Library> Shelf<L> {
         Ok(Answer::page(page, &(iolite_page::policy() + "; frame-ancestors 'none'")))
     }
 
-    fn compare(&self, base: &[String], new: &[String]) -> Result<Answer, String> {
+    fn compare(&self, sides: [Chosen; 2]) -> Result<Answer, String> {
         let _alone = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        for (keys, name) in [(base, "base"), (new, "new")] {
-            match keys.len() {
-                0 => {
-                    return Err(format!("Choose {name}: one result, or five and more for verdicts."));
+        let sides = sides.map(|mut side| {
+            if let Some(label) = &side.label {
+                let all = self.library.list()?;
+                // The oldest first, as in `iolite compare`.
+                let labelled = all.iter().rev().filter(|entry| entry.label == *label && !label.is_empty());
+                side.keys = labelled.map(|entry| entry.key.clone()).collect();
+                if side.keys.is_empty() {
+                    return Err(format!("There is no result with the label {label:?}."));
                 }
-                1..=MOST_COMPARED => self.check(keys)?,
+            }
+            let role = side.role;
+            match side.keys.len() {
+                0 => {
+                    return Err(format!("Choose {role}: one result, or five and more for verdicts."));
+                }
+                1..=MOST_COMPARED => self.check(&side.keys)?,
                 _ => {
                     return Err(format!(
                         "At most {MOST_COMPARED} results are compared with as many here; iolite compare has no such limit."
                     ));
                 }
             }
-        }
-        let page = comparison::page(&self.library, base, new)?;
+            Ok(side)
+        });
+        let [base, new] = sides;
+        let page = comparison::page(&self.library, &[base?, new?])?;
         Ok(Answer::page(page, &(iolite_page::comparison::policy() + "; frame-ancestors 'none'")))
     }
+}
+
+/// One side of a comparison, as it was chosen.
+struct Chosen {
+    role: &'static str,
+    keys: Vec<String>,
+    /// All results with this label.
+    label: Option<String>,
+}
+
+impl Chosen {
+    /// The name of the side, as in `iolite compare`.
+    fn name(&self) -> String {
+        self.label.as_ref().map_or_else(|| self.role.to_owned(), |label| format!("label:{label}"))
+    }
+}
+
+/// The form that compares the results of two labels, if there are two. At first it compares the label that was used last
+/// with the one before.
+fn labels(body: &mut String, all: &[Entry]) {
+    let mut labels: Vec<(&str, usize)> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for entry in all.iter().filter(|entry| !entry.label.is_empty()) {
+        let place = *places.entry(&entry.label).or_insert_with(|| {
+            labels.push((&entry.label, 0));
+            labels.len() - 1
+        });
+        labels[place].1 += 1;
+    }
+    labels.truncate(MOST_LISTED);
+    if labels.len() < 2 {
+        return;
+    }
+    *body += "<form method=\"get\" action=\"compare\"><p>Compare all results";
+    for (name, words, chosen) in [("base-label", "labelled", 1), ("new-label", "with those labelled", 0)] {
+        put!(body, " <label>{words} <select name=\"{name}\">");
+        for (position, (label, count)) in labels.iter().enumerate() {
+            put!(
+                body,
+                "<option value=\"{}\"{}>{} ({count})</option>",
+                escaped(label),
+                if position == chosen { " selected" } else { "" },
+                short(label),
+            );
+        }
+        *body += "</select></label>";
+    }
+    *body += " <button type=\"submit\">Compare labels</button></p></form>\n";
 }
 
 fn row(body: &mut String, entry: &Entry) {
@@ -280,17 +339,17 @@ fn row(body: &mut String, entry: &Entry) {
     let shown = |value: Option<f64>, format: fn(f64) -> String| value.map_or("–".to_owned(), format);
     put!(
         body,
-        "<th class=\"name\" scope=\"row\"><a href=\"run?key={}\">{}</a></th><td class=\"name\">{}</td><td class=\"short\">{}</td>\
-         <td class=\"short\">{}</td><td class=\"name\">{}</td><td class=\"name\">{}</td><td>{}</td><td>{}</td></tr>\n",
+        "<th class=\"name\" scope=\"row\"><a href=\"run?key={}\">{}</a></th><td class=\"name\">{}</td><td>{}</td><td>{}</td>\
+         <td class=\"name\">{}</td><td class=\"short\">{}</td><td class=\"short\">{}</td><td class=\"name\">{}</td></tr>\n",
         encoded(&entry.key),
         short(&entry.key),
         short(&entry.label),
+        shown(entry.iops, count),
+        shown(entry.bandwidth, bandwidth),
+        short(&entry.jobs),
         escaped(&entry.when),
         if entry.status.is_empty() { "–" } else { &entry.status },
         short(&entry.host),
-        short(&entry.jobs),
-        shown(entry.iops, count),
-        shown(entry.bandwidth, bandwidth),
     );
 }
 

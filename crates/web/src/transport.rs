@@ -38,7 +38,8 @@ impl fmt::Debug for Inner {
 
 /// The socket below, with the deadline.
 struct Socket {
-    stream: TcpStream,
+    /// Shared with whoever may close it.
+    stream: Arc<TcpStream>,
     /// The deadline of reads.
     until: Instant,
     /// The deadline of writes; `None` = only [`PATIENCE`] limits them.
@@ -52,7 +53,7 @@ impl Read for Socket {
             return Err(io::ErrorKind::TimedOut.into());
         }
         self.stream.set_read_timeout(Some(left))?;
-        self.stream.read(bytes).map_err(|error| match error.kind() {
+        (&*self.stream).read(bytes).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
             _ => error,
         })
@@ -67,17 +68,17 @@ impl Write for Socket {
             return Err(io::ErrorKind::TimedOut.into());
         }
         self.stream.set_write_timeout(Some(left.min(PATIENCE)))?;
-        self.stream.write(bytes)
+        (&*self.stream).write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
+        (&*self.stream).flush()
     }
 }
 
 impl Wire {
     /// An accepted connection, with this encryption.
-    pub fn new(stream: TcpStream, security: Option<&Arc<ServerConfig>>) -> io::Result<Wire> {
+    pub fn new(stream: Arc<TcpStream>, security: Option<&Arc<ServerConfig>>) -> io::Result<Wire> {
         // Without this, answers are a little slower.
         let _ = stream.set_nodelay(true);
         let socket = Socket { stream, until: Instant::now(), write_deadline: None };
@@ -179,7 +180,7 @@ mod tests {
     fn a_reader_that_takes_too_little_is_given_up() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let mut reader = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let mut wire = Wire::new(listener.accept().unwrap().0, None).unwrap();
+        let mut wire = Wire::new(listener.accept().unwrap().0.into(), None).unwrap();
         wire.send(&[b"head", b"body"]).unwrap();
         let taker = thread::spawn(move || {
             let mut part = [0; 4096];

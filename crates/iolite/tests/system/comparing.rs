@@ -294,4 +294,5 @@ fn a_page_of_a_comparison_in_a_browser() {
         );
         browser.check(&format!("compare-{width}-{}", if is_dark { "dark" } else { "light" }));
     }
+    browser.check_tables("compare");
 }

@@ -117,6 +117,7 @@ fn the_page_of_several_machines_in_a_browser() {
         assert_eq!(wide, true, "the page is as wide as the window");
         assert_eq!(browser.console(), Vec::<String>::new());
     }
+    browser.check_tables("fleet");
 }
 
 /// Two machines run endless jobs, shown on a live page. One of the machines is killed.

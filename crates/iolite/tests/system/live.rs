@@ -441,6 +441,50 @@ pub fn pages_are_encrypted_for_other_machines() {
     assert_eq!(running.wait().code(), 128);
 }
 
+/// Connections that are held without asking for anything; each of them has sent a part of this text.
+pub fn hold_silent(host: &str, part_of: &[u8]) -> Vec<TcpStream> {
+    let held = (0..1000).map(|number| {
+        let mut stream = TcpStream::connect(host).unwrap();
+        // (Those that made room for others do not take it.)
+        let _ = stream.write_all(&part_of[..number % (part_of.len() + 1)]);
+        stream
+    });
+    held.collect()
+}
+
+/// Nobody can shut the holders of the address out, with or without encryption.
+#[test]
+pub fn silent_connections_shut_no_reader_out() {
+    let dir = scratch();
+    let run = Run::start(dir.path(), &format!("--web {ENDLESS}"));
+    let early = run.reader(1);
+    let mut events = early.events();
+    let held = hold_silent(&run.host, b"GET / HTTP/1.1\r\n");
+    assert_eq!((run.reader(0).get("").status, early.get("").status), (200, 200));
+    // A reader that came before keeps its connection.
+    let elapsed = |state: &Value| state["elapsed_s"].as_f64().unwrap();
+    let now = elapsed(&events.until("state", |_| true));
+    events.until("state", |state| elapsed(state) > now);
+    drop(held);
+    run.running.signal(libc::SIGINT);
+    run.running.wait();
+
+    let files = format!("{},{}", certificate("server.crt").display(), certificate("server.key").display());
+    let line = format!("--web=127.0.0.1:0 --web-tls={files} {ENDLESS}");
+    let mut running = Program::own().start(dir.path(), line.split_whitespace());
+    running.wait_until("its addresses", |running| running.output().contains("only look: https://"));
+    let said = running.output();
+    let (port, rest) = said.split_once("https://127.0.0.1:").unwrap().1.split_once("/?token=").unwrap();
+    // The beginning of a handshake.
+    let held = hold_silent(&format!("127.0.0.1:{port}"), b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03");
+    let token = rest.lines().next().unwrap();
+    let head = format!("GET /?token={token} HTTP/1.1\r\nHost: localhost");
+    assert_eq!(ask_encrypted(port.parse().unwrap(), &head).status, 200);
+    drop(held);
+    running.signal(libc::SIGINT);
+    running.wait();
+}
+
 /// A certificate that is created for the run works in a browser that accepts it.
 #[test]
 fn a_browser_reads_an_encrypted_page() {
@@ -623,6 +667,17 @@ fn a_browser_sees_the_run_grow() {
     let before = browser.run(&format!("return {count}")).as_u64().unwrap();
     browser.wait_until(&format!("return {count} > {before}"));
     browser.wait_until("return document.querySelector(\"[data-job='1'] td\").textContent === 'runs'");
+    // The latencies of all jobs are merged; if one does not measure them, they are not known.
+    browser.wait_until(
+        "const row = document.querySelector('tr.sum[data-direction=read]'); \
+         return row !== null && [...row.children].slice(-3, -1).every((cell) => /^[\\d.]+ [nµm]?s$/.test(cell.textContent))",
+    );
+    let merged = browser.run(
+        "const one = { clat_classes: [[5, 9], [5, 1, 7, 2]], ramp_windows: 1, ios: [9, 3] }, other = { clat_classes: [[7, 3]], ramp_windows: 0, ios: [3] }; \
+         return [[one, other], [one, { ...other, clat_classes: [[]] }], [one, { ramp_windows: 0, ios: [4] }], [one, { ramp_windows: 1, ios: [4] }]] \
+           .map((entries) => classesOf(...entries))",
+    );
+    assert_eq!(merged, serde_json::json!([[[5, 1], [7, 5]], [], [], [[5, 1], [7, 2]]]));
     // Pictures are redrawn without animation, and the open parts stay open.
     browser.run("document.querySelectorAll('details.job').forEach((job) => (job.open = true))");
     browser.wait_until(
@@ -646,6 +701,8 @@ fn a_browser_sees_the_run_grow() {
         browser.wait_until("return document.documentElement.scrollWidth <= innerWidth");
         browser.check(&format!("live-{width}-{}", if is_dark { "dark" } else { "light" }));
     }
+    browser.check_tables("live");
+    browser.show_as(1280, 900, false);
     // The button asks for confirmation.
     browser.run("document.getElementById('stop').click()");
     browser.run("document.getElementById('sure').click()");

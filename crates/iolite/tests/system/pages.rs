@@ -224,6 +224,9 @@ fn pages_of_hostile_and_of_foreign_results_in_a_browser() {
         assert_eq!(browser.run("return document.scripts.length"), 2, "{name}");
         assert!(!browser.run("return document.title").as_str().unwrap().starts_with("taken"));
         browser.check(&format!("of-{name}-{width}"));
+        if is_dark {
+            browser.check_tables(name);
+        }
     }
 }
 
@@ -301,6 +304,7 @@ fn a_browser_shows_the_page() {
         // Only tables may be wider than the screen; they have scroll bars.
         browser.check(&format!("page-{width}-{}", if is_dark { "dark" } else { "light" }));
     }
+    browser.check_tables("page");
 }
 
 /// With the option, JSON has no time series, but pages and the store still have it.

@@ -147,8 +147,8 @@ fn results_name_their_circumstances() {
     let table = fs::read_to_string(out.join("result.csv")).unwrap();
     let lines: Vec<&str> = table.lines().collect();
     // The axes have columns already.
-    assert!(lines[0].ends_with(",error,time,host,device,ioengine"), "{table}");
-    assert!(lines[4].ends_with(&format!(",{host},,null")), "{table}");
+    assert!(lines[0].ends_with(",error,time,host,files,device,ioengine"), "{table}");
+    assert!(lines[4].ends_with(&format!(",{host},,,null")), "{table}");
     let result = json(&fs::read_to_string(out.join("result.json")).unwrap());
     assert_eq!(
         (&result["points"][3]["measured"]["rw"], &result["points"][3]["measured"]["host"]),
@@ -156,7 +156,10 @@ fn results_name_their_circumstances() {
     );
     // A file is on a device, or at least on a file system.
     let run = ours().line(dir.path(), "sweep --bs=4k,8k --name=f --size=64k --rw=write").ok();
-    assert!(run.stdout.contains(", device ") && run.stdout.contains(", rw=write, bs=4k|8k\n"), "{run}");
+    assert!(
+        run.stdout.contains(", files f.0.0, device ") && run.stdout.contains(", rw=write, bs=4k|8k\n"),
+        "{run}"
+    );
 }
 
 /// Mistakes that can be known are refused before anything is created, and do not block the corrected command.
@@ -541,6 +544,13 @@ fn the_page_of_a_sweep_in_a_browser() {
         browser.wait_until("return document.querySelectorAll('svg.chart').length >= 4");
         let maps = browser.run("return document.querySelectorAll('table.map td').length");
         assert_eq!(maps, 24, "three maps of eight points");
+        // Each measured point is marked on its curve, and what the law says is not.
+        let marked = browser.run(
+            "const curve = document.querySelector('details.job .pictures figure'); \
+             return [...curve.querySelectorAll('path.points')].map((one) => one.getAttribute('d').match(/h0/g).length)",
+        );
+        assert_eq!(marked, serde_json::json!([4]));
         browser.check(&format!("sweep-{width}"));
     }
+    browser.check_tables("sweep");
 }

@@ -1,5 +1,6 @@
 //! `iolite test`: cases, safety, what is left behind, and answers to mistakes.
 
+use crate::common::browser::Browser;
 use crate::common::devices::{Loop, Mounted, Ramfs};
 use crate::common::{Json, Program, files_in, scratch};
 use iolite_testing::or_skip;
@@ -73,6 +74,11 @@ fn a_directory_on_ext4() {
         page.contains("<h2>What this means</h2>") && page.contains("<title>Test of "),
         "the page says it"
     );
+    let browser = or_skip!(Browser::start());
+    browser.open(&dir.path().join("page.html"));
+    browser.wait_until("return document.documentElement.dataset.ready === 'yes'");
+    browser.check("test");
+    browser.check_tables("test");
 }
 
 /// A file system without direct I/O, and the other formats.

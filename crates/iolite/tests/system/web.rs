@@ -3,7 +3,7 @@
 use crate::common::browser::Browser;
 use crate::common::program::Running;
 use crate::common::{Json, Program, scratch};
-use crate::live::{Reader, ask};
+use crate::live::{Reader, ask, hold_silent};
 use iolite_testing::or_skip;
 use std::fs;
 use std::net::TcpListener;
@@ -124,6 +124,70 @@ fn a_store_is_looked_at_as_it_is() {
     shelf.end();
 }
 
+/// The results of two labels are compared, under their labels, as `iolite compare` does.
+#[test]
+fn labels_are_compared() {
+    let dir = scratch();
+    let keep = |label: &str| {
+        let job = format!("--name=kept --ioengine=null --size=64k --store=s.db --save={label}");
+        Program::own().run(dir.path(), job.split(' ')).ok();
+    };
+    keep("<b>before");
+    let shelf = Shelf::start(dir.path(), &["--store=s.db"]);
+    let reader = shelf.reader();
+    assert!(!reader.get("").body.contains("<select"), "one label has nothing to be compared with");
+    ["<b>before", "after&1", "after&1"].into_iter().for_each(keep);
+    let list = reader.get("").body;
+    for text in [
+        "<select name=\"base-label\"><option value=\"after&amp;1\">after&amp;1 (2)</option>\
+         <option value=\"&lt;b&gt;before\" selected>&lt;b&gt;before (2)</option></select>",
+        "<select name=\"new-label\"><option value=\"after&amp;1\" selected>",
+    ] {
+        assert!(list.contains(text), "{text}: {list}");
+    }
+    let compared = reader.get("compare?base-label=%3Cb%3Ebefore&new-label=after%261").body;
+    for text in ["base: label:&lt;b&gt;before, 2 runs: 1, 2<", "new: label:after&amp;1, 2 runs: 3, 4<"] {
+        assert!(compared.contains(text), "{text}: {compared}");
+    }
+    for (path, why) in [
+        (
+            "compare?base-label=none&new-label=after%261",
+            "There is no result with the label &quot;none&quot;.",
+        ),
+        ("compare?base-label=&new=1", "There is no result with the label &quot;&quot;."),
+        ("compare?base-label=after%261", "Choose new"),
+    ] {
+        let body = reader.get(path).body;
+        assert!(body.contains(why), "{path}: {body}");
+    }
+    if let Ok(browser) = Browser::start() {
+        browser.go_to(&shelf.address);
+        browser.wait_until("return document.querySelectorAll('select').length === 2");
+        browser.check_tables("web-labels");
+        browser.check("web-labels");
+        browser.run("document.querySelector('select').form.requestSubmit()");
+        browser.wait_until("return document.querySelector('h1').textContent === 'Comparison' && document.documentElement.dataset.ready === 'yes'");
+        assert!(
+            browser
+                .run("return document.querySelector('ul').textContent")
+                .to_string()
+                .contains("label:after&1")
+        );
+    }
+    shelf.end();
+}
+
+#[test]
+fn silent_connections_shut_nobody_out_of_the_results() {
+    let dir = scratch();
+    Program::own().line(dir.path(), &format!("{JOB} --name=a --output=a.json")).ok();
+    let shelf = Shelf::start(dir.path(), &["."]);
+    let held = hold_silent(&shelf.host, b"GET / HTTP/1.1\r\n");
+    assert!(shelf.reader().get("").body.contains("1 results, 1 found"));
+    drop(held);
+    shelf.end();
+}
+
 #[test]
 fn invalid_web_arguments_are_refused() {
     let dir = scratch();
@@ -168,6 +232,8 @@ fn a_browser_goes_through_the_results() {
         browser.wait_until("return document.querySelectorAll('tbody tr').length === 2");
         browser.run("document.querySelector('[aria-label=\"base: a.json\"]').click(); document.querySelector('[aria-label=\"new: b.json\"]').click()");
         browser.check(&format!("web-{width}"));
+        browser.check_tables("web");
+        browser.show_as(width, height, is_dark);
         browser.run("[...document.querySelectorAll('button')].at(-1).click()");
         browser.wait_until("return document.querySelector('h1').textContent === 'Comparison' && document.documentElement.dataset.ready === 'yes'");
         browser.wait_until("return document.querySelectorAll('svg.chart').length >= 1");

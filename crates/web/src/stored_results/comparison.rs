@@ -1,15 +1,13 @@
 //! The comparison of results that were chosen in the list.
 
-use super::Library;
+use super::{Chosen, Library};
 use iolite_compare::{Run, Side};
 use iolite_page::{Curves, of_comparison};
 
 /// The page of a comparison of results.
-pub fn page(library: &impl Library, base: &[String], new: &[String]) -> Result<String, String> {
+pub fn page(library: &impl Library, sides: &[Chosen; 2]) -> Result<String, String> {
     let mut curves = Curves::default();
-    let sides = [(0, "base", base), (1, "new", new)]
-        .map(|(position, name, keys)| side(position, name, library, keys, &mut curves));
-    let [base, new] = sides;
+    let [base, new] = [0, 1].map(|position| side(position, &sides[position], library, &mut curves));
     let sides = [base?, new?];
     let comparison = iolite_compare::compare(&sides, &[], &[])?;
     Ok(of_comparison("<p><a href=\"./\">All results</a></p>\n", &sides, &comparison, &[], &curves))
@@ -17,13 +15,12 @@ pub fn page(library: &impl Library, base: &[String], new: &[String]) -> Result<S
 
 fn side(
     position: usize,
-    name: &str,
+    chosen: &Chosen,
     library: &impl Library,
-    keys: &[String],
     curves: &mut Curves,
 ) -> Result<Side, String> {
     let mut runs: Vec<Run> = Vec::new();
-    for key in keys {
+    for key in &chosen.keys {
         let report = library.report(key)?;
         let run = Run::of(key, &report).map_err(|error| error.of(key))?;
         if let Some(other) = runs.iter().find(|other| other.is_same_run(&run)) {
@@ -35,5 +32,5 @@ fn side(
         curves.add(position, &report);
         runs.push(run);
     }
-    Ok(Side { name: name.to_owned(), runs })
+    Ok(Side { name: chosen.name(), runs })
 }

@@ -29,18 +29,22 @@ pub struct Times {
 }
 
 /// When, where and with what a point was measured: the names and values of the columns of `result.csv` for it.
-pub type Circumstances = [(&'static str, String); 6];
+pub type Circumstances = [(&'static str, String); 7];
 
-/// The name of the device among the circumstances.
+/// The names of the places of the data among the circumstances.
+const FILES: &str = "files";
 const DEVICE: &str = "device";
 
 fn circumstances(run: &Run, report: &Value) -> Circumstances {
     let load = &run.load;
     let time = report["timestamp_ms"].as_u64().map_or_else(String::new, clock::minute);
     let host = report["iolite"]["host"]["name"].as_str().unwrap_or_default().to_owned();
+    let targets = report["iolite"]["targets"].as_array().into_iter().flatten();
+    let files: Vec<&str> = targets.filter_map(|target| target["files"].as_str()).collect();
     [
         ("time", time),
         ("host", host),
+        (FILES, files.join(", ")),
         (DEVICE, run_series::devices(report)),
         ("ioengine", load.engine.clone()),
         ("rw", load.rw.clone()),
@@ -101,8 +105,8 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// When, where and with what all points were measured: `2026-11-20 12:33, host a, device vda, ioengine=psync rw=read,
-/// write bs=4k`.
+/// When, where and with what all points were measured: `2026-11-20 12:33, host a, files f, device vda, ioengine=psync,
+/// rw=read|write, bs=4k`.
 fn about(points: &[PointOutcome], times: &Times) -> String {
     let mut words = clock::minute(times.begun);
     if let Some(continued) = times.continued {
@@ -119,7 +123,7 @@ fn about(points: &[PointOutcome], times: &Times) -> String {
             }
         }
         if !values.is_empty() {
-            let between = if matches!(name, "host" | DEVICE) { " " } else { "=" };
+            let between = if matches!(name, "host" | FILES | DEVICE) { " " } else { "=" };
             words += &format!(", {name}{between}{}", values.join("|"));
         }
     }

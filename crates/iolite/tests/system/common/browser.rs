@@ -214,6 +214,41 @@ impl Browser {
         assert_eq!(self.console(), Vec::<String>::new(), "the console of {name}");
     }
 
+    /// Checks the tables of a page on a phone, a tablet and a screen, with all its parts open: what is wider than its
+    /// place can be scrolled with the keyboard too, and shadows at its edges say so; on a phone, IOPS, bandwidth and p99
+    /// are in view; and the page itself is as wide as its window.
+    ///
+    /// # Panics
+    /// A check fails.
+    pub fn check_tables(&self, name: &str) {
+        // Opening a part makes others that can be opened.
+        self.wait_until(
+            "const closed = document.querySelectorAll('details:not([open])'); closed.forEach((one) => (one.open = true)); \
+             return !closed.length && [...document.querySelectorAll('details')].every((one) => one.children.length > 1)",
+        );
+        for width in [1280, 768, 390] {
+            self.show_as(width, 844, false);
+            self.wait_until(&format!(
+                "return innerWidth === {width} && document.documentElement.scrollWidth <= innerWidth"
+            ));
+            let cut = self.run(
+                "return [...document.querySelectorAll('table')].filter((table) => { \
+                   const place = table.closest('.scroll') ?? table.parentElement; \
+                   if (place.scrollWidth <= place.clientWidth && table.getBoundingClientRect().right <= innerWidth) return false; \
+                   const { overflowX, backgroundAttachment } = getComputedStyle(place); \
+                   return overflowX !== 'auto' || !/local.*scroll/.test(backgroundAttachment) || place.tabIndex !== 0; \
+                 }).map((table) => table.outerHTML.slice(0, 200))",
+            );
+            assert_eq!(cut, json!([]), "{name}: tables are cut at {width}");
+            let hidden = self.run(
+                "return [...document.querySelectorAll('.summary thead th')].filter((one) => /^(IOPS|bandwidth|p99)( now)?$/.test(one.textContent)) \
+                   .filter((one) => one.getBoundingClientRect().right > one.closest('.scroll').getBoundingClientRect().right + 1) \
+                   .map((one) => one.textContent)",
+            );
+            assert_eq!(hidden, json!([]), "{name}: figures are out of view at {width}");
+        }
+    }
+
     fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
         let answer = self.call(method, &format!("{}{path}", self.session), body);
         answer.unwrap_or_else(|why| panic!("{method} {path}: {why}"))
