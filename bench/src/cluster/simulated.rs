@@ -3,7 +3,7 @@
 use iolite_os::{process, time};
 use iolite_remote::Address;
 use iolite_remote::frame;
-use iolite_remote::message::{Done, FromAgent, ToAgent};
+use iolite_remote::message::{Begun, Done, FromAgent, ToAgent};
 use iolite_remote::stand_in::{Conversation, StandIn};
 use iolite_stats::{
     Counters, Event, EventKind, Identity, InStep, JobReport, Latency, Report, Snapshot, WorkerSnapshot,
@@ -195,7 +195,12 @@ fn serve(mut conversation: Conversation, shared: &Shared) -> Result<(), String> 
                     conversation.say(&FromAgent::Pong { sequence, now_ns }).map_err(words)?;
                 }
                 ToAgent::Run(_) => {
-                    conversation.say(&FromAgent::Begun("job: simulated\n".to_owned())).map_err(words)?;
+                    conversation
+                        .say(&FromAgent::Begun(Begun {
+                            lines: "job: simulated\n".to_owned(),
+                            ..Begun::default()
+                        }))
+                        .map_err(words)?;
                     let in_step = InStep { barriers: 1, ..InStep::default() };
                     for kind in [EventKind::InStep(in_step), EventKind::Ready(0)] {
                         conversation.say(&event(0, kind)).map_err(words)?;
