@@ -14,8 +14,9 @@ const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 /// A text as a field: quoted where it has to be, with control characters made visible.
 pub fn field(text: &str) -> String {
-    let shown = harmless(text);
-    match shown.contains([',', '"']) {
+    let lines: Vec<String> = text.split('\n').map(harmless).collect();
+    let shown = lines.join("\n");
+    match shown.contains([',', '"', '\n']) {
         true => format!("\"{}\"", shown.replace('"', "\"\"")),
         false => shown,
     }

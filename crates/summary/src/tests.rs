@@ -148,7 +148,7 @@ fn a_flat_table() {
         "{text}"
     );
     assert!(lines[3].contains(",1,4k,io_uring,write,,") && !text.contains("hidden"), "{text}");
-    assert_eq!(csv::field("a,\"b\"\n"), "\"a,\"\"b\"\" \"");
+    assert_eq!(csv::field("a,\"b\"\n\u{1b}"), "\"a,\"\"b\"\"\n\\x1b\"");
 }
 
 proptest! {
