@@ -15,6 +15,9 @@ use std::time::Duration;
 
 /// The maximum number of readers' connections. More get an error.
 const MOST: usize = 128;
+/// How many connections may wait to be accepted. With the 128 of the standard library, a burst of them would make a reader
+/// wait a second until the system tries again.
+const MOST_WAITING: i32 = 1024;
 /// Reports may be nested 128 levels deep, which needs as much stack as the main thread has. Unused stack takes no
 /// memory.
 const STACK: usize = 8 << 20;
@@ -68,6 +71,8 @@ pub fn serve<S: Site>(
     site: &Arc<S>,
     open: &Open,
 ) {
+    // If this fails, fewer wait.
+    let _ = rustix::net::listen(listener, MOST_WAITING);
     let (strangers, readers) = (Strangers::default(), Open::default());
     loop {
         let Ok((stream, from)) = listener.accept() else {
