@@ -365,6 +365,7 @@ fn state_files() {
             is_uniform,
             is_durable: false,
             is_copied: false,
+            per_pass: 0,
             has_flushes: true,
             imprint: None,
             files: (0..files)

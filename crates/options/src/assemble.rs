@@ -167,6 +167,10 @@ impl<'a> Assembler<'a> {
             {
                 job.choose_engine(engine);
             }
+            // So is a wrong runtime; nothing is said about the lack of one.
+            if definition.name == "runtime" {
+                job.schedule.runtime = 1;
+            }
             return None;
         }
         if definition.name == "steadystate" {

@@ -87,6 +87,9 @@ pub fn apply(
         origin: Some(origin.clone()),
         message: format!("{as_given}: {message}"),
     };
+    if name.is_strict() {
+        refused_by_fio(definition, value.unwrap_or_default()).map_or(Ok(()), |why| Err(diagnostic(why)))?;
+    }
     let mut given = Given { definition, text, kb_base: job.measurement.kb_base, notes: Notes::of(name) };
     match definition.land {
         Some(land) => land.put(job, &mut given).map_err(diagnostic)?,
@@ -97,6 +100,20 @@ pub fn apply(
     warnings.extend(given.notes.take().into_iter().map(diagnostic));
     job.origins.insert(definition.name.to_owned(), origin);
     Ok(())
+}
+
+/// Numbers behind which fio takes no percent sign. (Behind others it ignores it.)
+const WITHOUT_PERCENT: [&str; 3] = ["iodepth", "verify_offset", "replay_time_scale"];
+
+/// Why fio refuses a value that we would read. (In job files, blanks around values have been taken.)
+fn refused_by_fio(definition: &Definition, value: &str) -> Option<String> {
+    if value.ends_with('%') && WITHOUT_PERCENT.contains(&definition.name) {
+        return Some("is a number, without a % sign".to_owned());
+    }
+    let has_blanks = value.starts_with(char::is_whitespace)
+        || value.ends_with(char::is_whitespace) && !value.contains([',', ':']);
+    let is_keyword = definition.kind == Kind::Str && !definition.keywords.is_empty();
+    (is_keyword && has_blanks).then(|| "is a keyword, without blanks around it".to_owned())
 }
 
 /// Whether this is the option's default, or a value that switches it off.

@@ -162,6 +162,9 @@ impl Checker {
         if is_rewritten {
             wrong.iter_mut().for_each(|mismatch| self.add_passes(mismatch));
         }
+        if let Expect::Saved(saved) = question.expect {
+            wrong.iter_mut().for_each(|mismatch| name_passes(&mut mismatch.diagnosis, saved.per_pass));
+        }
         wrong
     }
 
@@ -174,12 +177,8 @@ impl Checker {
         {
             mismatch.diagnosis = Diagnosis::EarlierRun { found: header.sequence, expected };
         }
-        if let Diagnosis::Older { found, expected, passes, in_flight_above } = &mut mismatch.diagnosis {
-            if let (Some(old), Some(new)) = (found.checked_div(per_pass), expected.checked_div(per_pass))
-                && old != new
-            {
-                *passes = Some((old + 1, new + 1));
-            }
+        name_passes(&mut mismatch.diagnosis, per_pass);
+        if let Diagnosis::Older { expected, in_flight_above, .. } = &mut mismatch.diagnosis {
             let stopped_at = self.earlier.as_ref().and_then(Earlier::stopped_at);
             *in_flight_above = stopped_at
                 .and_then(|last| last.checked_sub(*expected))
@@ -595,5 +594,15 @@ impl Checker {
         // The job may have had another number in an earlier run with other sections.
         let job = self.earlier.is_none().then_some(self.job);
         Write { sequence: Some(number), seed: Some(self.seed(number)), job }
+    }
+}
+
+/// Adds the passes of the writes to the description of a lost write of a run with this many writes in a pass; 0 = unknown.
+fn name_passes(diagnosis: &mut Diagnosis, per_pass: u64) {
+    if let Diagnosis::Older { found, expected, passes, .. } = diagnosis
+        && let (Some(old), Some(new)) = (found.checked_div(per_pass), expected.checked_div(per_pass))
+        && old != new
+    {
+        *passes = Some((old + 1, new + 1));
     }
 }

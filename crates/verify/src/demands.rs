@@ -19,6 +19,7 @@ pub struct Demands {
     pub(crate) warning: Option<String>,
     issued: u64,
     is_copied: bool,
+    per_pass: u64,
     files: Vec<SavedFile>,
     /// Bytes of the largest block that fits into the buffers.
     largest: u64,
@@ -54,6 +55,7 @@ impl Demands {
             warning,
             issued: saved.issued,
             is_copied: saved.setup.is_copied,
+            per_pass: saved.setup.per_pass,
             files,
             largest: load.largest,
             file: 0,
@@ -84,8 +86,8 @@ impl Demands {
             }
             let direction = Direction::Read;
             let io = Io { offset: demand.offset, length: demand.length, file: demand.file, direction };
-            let (accepted, issued, is_copied) = (demand.accepted, self.issued, self.is_copied);
-            return Some((io, SavedWrites { accepted, issued, is_copied }));
+            let Demands { issued, per_pass, is_copied, .. } = *self;
+            return Some((io, SavedWrites { accepted: demand.accepted, issued, per_pass, is_copied }));
         }
     }
 }

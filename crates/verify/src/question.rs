@@ -33,6 +33,8 @@ pub struct SavedWrites {
     pub accepted: Accepted,
     /// How many writes had been issued when the state was left. The state does not know later writes, which are valid.
     pub issued: u64,
+    /// How many writes a pass of that run has; 0 = that is not known.
+    pub per_pass: u64,
     /// A write that was in flight may end at any byte, not only at a sector.
     pub is_copied: bool,
 }

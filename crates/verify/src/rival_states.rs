@@ -163,6 +163,7 @@ mod tests {
             is_uniform: false,
             is_durable: false,
             is_copied: false,
+            per_pass: 0,
             has_flushes: false,
             imprint: None,
             files: vec![StateFile {
@@ -206,7 +207,7 @@ mod tests {
         let beside = alone().beside(OtherStates::load(Policy::Completed, &all).unwrap());
         let is_right = |checker: &Checker, block: &[u8], offset| {
             let accepted = Accepted { oldest: 5, latest: 5, in_flight: None };
-            let expect = Expect::Saved(SavedWrites { accepted, issued: 6, is_copied: false });
+            let expect = Expect::Saved(SavedWrites { accepted, issued: 6, per_pass: 0, is_copied: false });
             let question = Question { file: 0, offset, expect, is_own: false };
             checker.clone().check(block, question).is_empty()
         };

@@ -148,6 +148,8 @@ pub struct Keep {
     pub is_durable: bool,
     /// The engine itself copies the data to its place, so a write in flight may end at any byte.
     pub is_copied: bool,
+    /// How many writes a pass over the workload has; 0 = that is not known.
+    pub per_pass: u64,
     /// The workload flushes.
     pub has_flushes: bool,
     /// How blocks are written.

@@ -41,6 +41,7 @@ impl Keeper {
             is_uniform: keep.is_uniform,
             is_durable: keep.is_durable,
             is_copied: keep.is_copied,
+            per_pass: keep.per_pass,
             has_flushes: keep.has_flushes,
             imprint: Some(keep.imprint.clone()),
             files: files.collect(),

@@ -214,6 +214,7 @@ mod tests {
             is_uniform: true,
             is_durable: false,
             is_copied: false,
+            per_pass: 0,
             has_flushes: true,
             imprint: None,
             files: vec![StateFile { name: "f".into(), offset: 0, length: 4096, identity: None, place: None }],

@@ -252,6 +252,58 @@ fn what_fio_refuses_behind_rw_is_refused() {
     }
 }
 
+/// Values with text behind a number or a unit, or with blanks: those that fio takes, and those that it refuses.
+#[test]
+fn odd_ends_of_values_are_taken_or_refused_as_by_fio() {
+    let links = scratch();
+    let ours = Program::called_fio(links.path());
+    let taken = [
+        "rate=1mbps",
+        "rate=1mb/s",
+        "rate_iops=1kk",
+        "offset=1kk",
+        "log_avg_msec=10ms",
+        "rwmixread=50%",
+        "numjobs=1%",
+        "bs=4kibx",
+        "number_ios=0xg",
+        "rw=randread:4k,",
+        "ioengine=null:x",
+        "random_distribution=zipf:1.2x",
+        "runtime=2*1s",
+        "runtime=300ms,",
+    ];
+    let refused = [
+        "iodepth=4%",
+        "rw=read ",
+        "rw= read",
+        "mem= malloc",
+        "random_distribution=zipf:1.0",
+        "random_distribution=zipf:",
+        "file_service_type=zipf:1.0",
+    ];
+    let peers = Program::peers().into_iter().filter(|peer| peer.release.minor >= 41);
+    for program in std::iter::once(ours).chain(peers) {
+        for (values, expected) in [(&taken[..], 0), (&refused, 1)] {
+            for value in values {
+                let value = format!("--{value}");
+                let line = ["--name=j", "--ioengine=null", "--size=1m", &value, "--parse-only"];
+                let run = program.run(links.path(), line);
+                assert_eq!(run.code(), expected, "{}: {value}: {run}", program.path.display());
+            }
+        }
+    }
+    // Under our own name, none of them is a guess, and one mistake is told once.
+    let own = |value: &str| {
+        Program::own().run(links.path(), ["--name=j", "--ioengine=null", "--size=1m", "--time_based", value])
+    };
+    for value in ["--rate=1mb/s", "--offset=10%%", "--rwmixread=50%", "--ioengine=null:x"] {
+        own(value).refused();
+    }
+    let told = own("--runtime=1x").refused();
+    assert!(told.stderr.contains("runtime=1x: ") && !told.stderr.contains("needs a runtime"), "{told}");
+}
+
 /// Values of which fio ignores a part, so that a job is not what it seems to be: `1min` is a microsecond.
 const IGNORED: &[&str] = &[
     "--runtime=1mins",

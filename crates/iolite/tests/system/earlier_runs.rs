@@ -216,13 +216,16 @@ fn writes_lost_in_the_last_pass_are_found() {
     for (block, told) in
         [(5, "write 5 is there, write 21 was lost"), (15, "write 15 is there, write 31 was lost")]
     {
-        let found = lost(
-            "--rw=write",
-            "--rw=write --loops=2",
-            |index, _| index == block,
-            "--rw=read --verify_state_load=1",
-        );
-        found.refused().says(told);
+        for passes in ["--loops=2", "--io_size=128k"] {
+            let found = lost(
+                "--rw=write",
+                &format!("--rw=write {passes}"),
+                |index, _| index == block,
+                "--rw=read --verify_state_load=1",
+            );
+            let passes = " (pass 1, where the blocks around it are of pass 2)";
+            found.refused().says(&format!("{told}{passes}"));
+        }
     }
     // In laps with new random choices, the order of the writes is computed.
     for check in ["", "--io_size=128k", "--io_size=4m", "--time_based --runtime=1"] {

@@ -20,7 +20,7 @@ pub static ENGINE: &[Definition] = &[
             own.map(|own| own.library.to_string_lossy().into_owned()).into_iter().collect()
         })
         .lands(|job, given| {
-            match engines::choose(given.required()?)? {
+            match engines::choose(given.required()?, &mut given.notes)? {
                 (engine, None) => job.choose_engine(engine),
                 (engine, Some(library)) => job.choose_library(engine, library),
             }

@@ -211,7 +211,7 @@ pub static MIX: &[Definition] = &[
         .default("50")
         .range(0, 100)
         .lands(|job, given| {
-            job.pattern.rwmixread = percent(given)?;
+            job.pattern.rwmixread = percent(given)?.unwrap_or(100);
             Ok(())
         }),
     pattern(
@@ -222,15 +222,17 @@ pub static MIX: &[Definition] = &[
     .default("50")
     .range(0, 100)
     .lands(|job, given| {
-        job.pattern.rwmixread = 100 - percent(given)?;
+        job.pattern.rwmixread = percent(given)?.map_or(100, |writes| 100 - writes);
         Ok(())
     }),
 ];
 
-/// A percentage, which the option's limits keep within 0 and 100.
-fn percent(given: &mut crate::definition::Given<'_>) -> Result<u32, String> {
+/// A percentage, which the option's limits keep within 0 and 100; `None` = for fio, there are only reads.
+fn percent(given: &mut crate::definition::Given<'_>) -> Result<Option<u32>, String> {
     if split(given.required()?, &[',']).iter().any(|part| part.ends_with('%')) {
-        return Err("is in percent already, without a % sign".to_owned());
+        let what = "is in percent already, without a % sign";
+        given.notes.ignore(what.to_owned(), "; with it, all I/Os are reads, as with fio")?;
+        return Ok(None);
     }
-    given.number()
+    given.number().map(Some)
 }

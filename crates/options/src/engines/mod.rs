@@ -74,7 +74,7 @@ pub use facets::{Capabilities, Capability, Completion, Data, ExtentAct, Facets, 
 pub use facets::{NameAct, NameKind, NameUse};
 
 use crate::definition::Definition;
-use crate::values::not_one_of;
+use crate::values::{Notes, not_one_of};
 use catalogue::Elsewhere;
 use std::path::PathBuf;
 
@@ -162,7 +162,10 @@ const EXTERNAL: &str = "external";
 
 /// The name of the engine in a value of `ioengine`, whether or not it can be used.
 pub(crate) fn name_of(value: &str) -> &str {
-    if value.contains('/') || value.split(':').next() == Some(EXTERNAL) { EXTERNAL } else { value }
+    if value.contains('/') || value.split(':').next() == Some(EXTERNAL) {
+        return EXTERNAL;
+    }
+    value.split(':').next().unwrap_or(value)
 }
 
 /// The engine that a value of `ioengine` chooses, and its shared object if it has one: `psync`, `external:FILE`, or a
@@ -170,7 +173,7 @@ pub(crate) fn name_of(value: &str) -> &str {
 ///
 /// # Errors
 /// The engine cannot be used; the message suggests alternatives.
-pub fn choose(value: &str) -> Result<(&'static EngineInfo, Option<PathBuf>), String> {
+pub fn choose(value: &str, notes: &mut Notes) -> Result<(&'static EngineInfo, Option<PathBuf>), String> {
     let word = value.split_once(':').map_or(value, |(word, _)| word);
     let library = if word == EXTERNAL { value.get(EXTERNAL.len() + 1..).unwrap_or_default() } else { value };
     if word == EXTERNAL && library.is_empty() {
@@ -185,8 +188,12 @@ pub fn choose(value: &str) -> Result<(&'static EngineInfo, Option<PathBuf>), Str
         return Err(refusal);
     }
     match engine(word) {
-        Some(engine) if word == value => Ok((engine, None)),
-        Some(_) => Err(format!("{word} takes nothing behind a colon")),
+        Some(engine) => {
+            if word != value {
+                notes.ignore(format!("{word} takes nothing behind a colon"), ", ignored")?;
+            }
+            Ok((engine, None))
+        }
         None => Err(not_one_of(ENGINES.iter().map(|engine| engine.name), word)),
     }
 }
@@ -211,7 +218,8 @@ mod tests {
 
     #[test]
     fn engines_are_chosen_by_any_of_their_names() {
-        let chosen = |value| choose(value).map(|(engine, library)| (engine.name, library));
+        let chosen =
+            |value| choose(value, &mut Notes::default()).map(|(engine, library)| (engine.name, library));
         assert_eq!(chosen("linuxaio"), Ok(("libaio", None)));
         assert_eq!(chosen("external:mine.so"), Ok(("external", Some("mine.so".into()))));
         assert_eq!(chosen("./mine.so"), Ok(("external", Some("./mine.so".into()))));
@@ -228,14 +236,17 @@ mod tests {
         }
         assert!(chosen("external").unwrap_err().contains("external:./engine.so"));
         assert!(chosen("external:").is_err() && chosen("mine.so").is_err());
-        assert_eq!(choose("psync:x").unwrap_err(), "psync takes nothing behind a colon");
-        assert!(choose("libaoi").unwrap_err().ends_with("did you mean \"libaio\"?"));
+        assert_eq!(
+            choose("psync:x", &mut Notes::default()).unwrap_err(),
+            "psync takes nothing behind a colon"
+        );
+        assert!(choose("libaoi", &mut Notes::default()).unwrap_err().ends_with("did you mean \"libaio\"?"));
     }
 
     #[test]
     fn refusals_of_missing_engines_name_an_alternative() {
         for Elsewhere { name, what, instead } in catalogue::ELSEWHERE {
-            let refusal = choose(name).unwrap_err();
+            let refusal = choose(name, &mut Notes::default()).unwrap_err();
             assert_eq!(refusal, format!("{name} ({what}) is not part of this program; {instead}"));
             let named = engines().iter().any(|engine| instead.contains(engine.name));
             assert!(named, "{instead}");

@@ -1,6 +1,7 @@
 //! `random_distribution`: `zipf:1.2:0.25`, `zoned:60/10:40/90`, `sequence:4,0,2`; and the distributions that
 //! `file_service_type` accepts.
 
+use super::floats::leading_float;
 use super::{Notes, integer, keyword, per_direction, size, split};
 use crate::{RandomDistribution, SizeValue, Skew, SkewLaw, ZoneShare};
 use iolite_types::PerDirection;
@@ -23,9 +24,9 @@ pub fn distribution(
         None => (text, None),
     };
     Ok(match keyword(word, keywords, notes)? {
-        "zipf" => RandomDistribution::Skewed(skew(SkewLaw::Zipf, rest)?),
-        "pareto" => RandomDistribution::Skewed(skew(SkewLaw::Pareto, rest)?),
-        "normal" => RandomDistribution::Skewed(skew(SkewLaw::Normal, rest)?),
+        "zipf" => RandomDistribution::Skewed(skew(SkewLaw::Zipf, rest, notes)?),
+        "pareto" => RandomDistribution::Skewed(skew(SkewLaw::Pareto, rest, notes)?),
+        "normal" => RandomDistribution::Skewed(skew(SkewLaw::Normal, rest, notes)?),
         "zoned" => RandomDistribution::Zoned(zones(word, rest, &mut |text| {
             let percent = number(text.trim_end_matches('%'), kb_base, notes)?;
             if percent > 100 { Err(not_a_percentage(text)) } else { Ok(SizeValue::Percent(percent as u32)) }
@@ -71,21 +72,32 @@ fn not_a_percentage(text: &str) -> String {
 ///
 /// # Errors
 /// A parameter is not a number or is out of the distribution's range, or there are too many parameters.
-pub fn skew(law: SkewLaw, text: Option<&str>) -> Result<Skew, String> {
+pub fn skew(law: SkewLaw, text: Option<&str>, notes: &mut Notes) -> Result<Skew, String> {
+    if notes.are_of_fio() && text == Some("") {
+        let reason = "a number is missing behind the colon".to_owned();
+        return Err(notes.refusal("random postfix parsing failed", reason));
+    }
     let mut parts = text.unwrap_or_default().split(':').map(str::trim);
-    let float = |part: &str| {
-        let value = part.parse::<f64>().ok().filter(|value| value.is_finite());
-        value.ok_or_else(|| format!("\"{part}\" is not a number"))
+    let mut float = |part: &str| {
+        let (value, rest) = leading_float(part).ok_or_else(|| format!("\"{part}\" is not a number"))?;
+        if !rest.is_empty() {
+            notes.ignore(format!("\"{part}\" is not a number"), &format!("; \"{rest}\" is ignored"))?;
+        }
+        Ok::<f64, String>(value)
     };
     let value = match parts.next() {
         None | Some("") => law.default_value(),
         Some(part) => float(part)?,
     };
-    let centre = parts.next().map(float).transpose()?;
+    let centre = parts.next().map(&mut float).transpose()?;
     if let Some(more) = parts.next() {
         return Err(format!("\"{more}\" is too much: a law has one value and a centre"));
     }
     match law {
+        SkewLaw::Zipf if value == 1.0 && notes.are_of_fio() => {
+            let reason = "fio cannot compute that; 0.9999 is close to it".to_owned();
+            return Err(notes.refusal("zipf theta must different than 1.0", reason));
+        }
         SkewLaw::Pareto if value <= 0.0 || value >= 1.0 => {
             return Err(format!("the pareto power {value} is not between 0 and 1"));
         }
@@ -178,9 +190,13 @@ mod tests {
     use crate::registry;
     use proptest::prelude::*;
 
-    fn read(text: &str) -> Result<RandomDistribution, String> {
+    fn read_as(name: Name, text: &str) -> Result<RandomDistribution, String> {
         let keywords = registry::find_job("random_distribution").unwrap().keywords;
-        distribution(text, keywords, 1024, &mut Notes::of(Name::Fio))
+        distribution(text, keywords, 1024, &mut Notes::of(name))
+    }
+
+    fn read(text: &str) -> Result<RandomDistribution, String> {
+        read_as(Name::Fio, text)
     }
 
     fn law(law: SkewLaw, value: f64, centre: Option<f64>) -> Result<RandomDistribution, String> {
@@ -193,7 +209,11 @@ mod tests {
         assert_eq!(read("zipf"), law(SkewLaw::Zipf, 1.1, None));
         assert_eq!(read("zipf:1.2"), law(SkewLaw::Zipf, 1.2, None));
         assert_eq!(read("zipf:1.2:0.25"), law(SkewLaw::Zipf, 1.2, Some(0.25)));
-        assert_eq!(read("zipf:1.0"), law(SkewLaw::Zipf, 1.0, None));
+        assert_eq!(read_as(Name::Iolite, "zipf:1.0"), law(SkewLaw::Zipf, 1.0, None));
+        assert!(read("zipf:1.0").unwrap_err().starts_with("zipf theta must different than 1.0"));
+        assert!(read("zipf:").unwrap_err().starts_with("random postfix parsing failed"));
+        assert_eq!(read("zipf:1.2,1.5"), law(SkewLaw::Zipf, 1.2, None));
+        assert!(read_as(Name::Iolite, "zipf:1.2,1.5").is_err());
         assert_eq!(read("pareto"), law(SkewLaw::Pareto, 0.2, None));
         assert_eq!(read("pareto:0.5:1"), law(SkewLaw::Pareto, 0.5, Some(1.0)));
         assert_eq!(read("normal"), law(SkewLaw::Normal, 0.0, None));
@@ -210,8 +230,7 @@ mod tests {
         assert_eq!(read("zipf:0.5:2").unwrap_err(), "the centre 2 is not between 0 and 1");
         assert_eq!(read("zipf:abc").unwrap_err(), "\"abc\" is not a number");
         assert_eq!(read("zipf:0.5:").unwrap_err(), "\"\" is not a number");
-        assert!(read("zipf:1:0.5:3").is_err());
-        assert!(read("zipf:1.2,1.5").is_err());
+        assert!(read("zipf:1.2:0.5:3").is_err());
         assert!(read("zip").unwrap_err().contains("did you mean \"zipf\"?"));
     }
 

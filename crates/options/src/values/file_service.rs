@@ -14,8 +14,8 @@ pub fn file_service(
     notes: &mut Notes,
 ) -> Result<FileService, String> {
     let (word, count) = match text.split_once(':') {
-        Some((word, count)) => (word.trim(), count.trim()),
-        None => (text, ""),
+        Some((word, count)) => (word.trim(), Some(count.trim())),
+        None => (text, None),
     };
     let word = keyword(word, keywords, notes)?;
     let law = match word {
@@ -25,7 +25,7 @@ pub fn file_service(
         _ => None,
     };
     if let Some(law) = law {
-        let kind = FileServiceKind::Skewed(skew(law, Some(count).filter(|text| !text.is_empty()))?);
+        let kind = FileServiceKind::Skewed(skew(law, count, notes)?);
         return Ok(FileService { kind, ios: 1 });
     }
     let kind = match word {
@@ -33,6 +33,7 @@ pub fn file_service(
         "sequential" => FileServiceKind::Sequential,
         _ => FileServiceKind::RoundRobin,
     };
+    let count = count.unwrap_or_default();
     let ios = match count {
         "" => 1,
         _ => match u64::try_from(integer(count, kb_base, notes)?) {

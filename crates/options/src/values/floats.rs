@@ -51,7 +51,7 @@ pub fn floats(text: &str, bounds: (f64, f64), most: usize, notes: &mut Notes) ->
 }
 
 /// The longest number at the start of the text, and the rest of the text.
-fn leading_float(text: &str) -> Option<(f64, &str)> {
+pub(super) fn leading_float(text: &str) -> Option<(f64, &str)> {
     let end =
         text.find(|c: char| !matches!(c, '0'..='9' | '.' | '+' | '-' | 'e' | 'E')).unwrap_or(text.len());
     (1..=end).rev().find_map(|end| {

@@ -4,8 +4,8 @@
 //! With `kb_base=1000` it is the other way round, as the standards say. `ki` without a `b` is the same as `k`: fio's
 //! manual says otherwise, but fio does this. Case does not matter.
 //!
-//! A suffix that starts like a unit but is not one (`4kk`) is an error, because any reading of it would be a guess. Any
-//! other suffix is an error under our own name, and ignored with a note under that of fio.
+//! Text behind a unit (`4kk`, `1mb/s`), and any other suffix, is an error under our own name, and ignored with a note under
+//! that of fio.
 
 use super::Notes;
 use crate::{Name, expression};
@@ -29,7 +29,7 @@ pub fn integer(text: &str, kb_base: u32, notes: &mut Notes) -> Result<i128, Stri
     let (negative, digits) = sign(text);
     let (value, suffix) = if let Some(hex) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
         let end = hex.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(hex.len());
-        let value = u128::from_str_radix(&hex[..end], 16).map_err(|_| not_a_number(text))?;
+        let value = hexadecimal(&hex[..end], notes).ok_or_else(|| not_a_number(text))?;
         counts_no_zones(&hex[end..])?;
         if end < hex.len() {
             notes.ignore(
@@ -52,6 +52,11 @@ pub fn integer(text: &str, kb_base: u32, notes: &mut Notes) -> Result<i128, Stri
     let value = value.checked_mul(factor).ok_or_else(too_large)?;
     let value = i128::try_from(value).map_err(|_| too_large())?;
     Ok(if negative { -value } else { value })
+}
+
+/// The value of hexadecimal digits. For fio, no digits are 0.
+pub(super) fn hexadecimal(digits: &str, notes: &Notes) -> Option<u128> {
+    if digits.is_empty() && notes.are_of_fio() { Some(0) } else { u128::from_str_radix(digits, 16).ok() }
 }
 
 /// A number with a fraction as a whole one: 1536 for `1.5k`.
@@ -119,7 +124,12 @@ fn factor(suffix: &str, kb_base: u32, notes: &mut Notes) -> Result<u128, String>
             ));
             kb_base
         }
-        _ => return Err(unknown(suffix)),
+        rest => {
+            let is_other = rest.starts_with("ib");
+            let unit = &suffix[..if is_other { 3 } else { 1 }];
+            notes.ignore(unknown(suffix), &format!("; it is read like \"{unit}\""))?;
+            if is_other { 2024 - kb_base } else { kb_base }
+        }
     };
     Ok(u128::from(base).pow(power as u32 + 1))
 }
@@ -210,11 +220,31 @@ mod tests {
         assert_eq!(read("4mi", 1000), (Ok(4_000_000), 1));
     }
 
+    /// As in fio 3.41, where the offset of the first I/O showed the values.
+    #[test]
+    fn text_behind_a_unit_is_ignored_as_by_fio_only() {
+        for (text, value) in [
+            ("8kk", 8192),
+            ("8kx", 8192),
+            ("8kibx", 8000),
+            ("8kib/s", 8000),
+            ("8mbps", 8 << 20),
+            ("8mb/s", 8 << 20),
+            ("8ms", 8 << 20),
+            ("8mkb", 8 << 20),
+            ("8kik", 8192),
+            ("0xg", 0),
+        ] {
+            assert_eq!(read(text, 1024), (Ok(value), 1), "{text}");
+            assert!(integer(text, 1024, &mut Notes::default()).is_err(), "{text}");
+        }
+        let own = integer("4kk", 1024, &mut Notes::default());
+        assert_eq!(own, Err("unknown size suffix \"kk\" (k, m, g, t, p, kib, mib, …)".to_owned()));
+    }
+
     #[test]
     fn mistakes_are_named() {
         for (text, message) in [
-            ("4kk", "unknown size suffix \"kk\" (k, m, g, t, p, kib, mib, …)"),
-            ("1k1m", "unknown size suffix \"k1m\" (k, m, g, t, p, kib, mib, …)"),
             ("4z", "the suffix \"z\" counts zones, and there are none here"),
             ("4xZ", "the suffix \"xZ\" counts zones, and there are none here"),
             ("0x4z", "the suffix \"z\" counts zones, and there are none here"),
@@ -222,7 +252,6 @@ mod tests {
             ("k", "\"k\" is not a number"),
             ("", "\"\" is not a number"),
             ("-", "\"-\" is not a number"),
-            ("0xg", "\"0xg\" is not a number"),
             ("(4x)", "unknown size suffix \"x\" (k, m, g, t, p, kib, mib, …)"),
         ] {
             assert_eq!(read(text, 1024).0, Err(message.to_owned()), "{text}");

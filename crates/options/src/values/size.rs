@@ -11,7 +11,11 @@ use crate::SizeValue;
 pub fn size(text: &str, kb_base: u32, notes: &mut Notes) -> Result<SizeValue, String> {
     let text = text.trim();
     if let Some(number) = text.strip_suffix('%') {
-        return match u32::try_from(integer(number.trim_end_matches('%'), kb_base, notes)?) {
+        let digits = number.trim_end_matches('%');
+        if digits != number {
+            notes.ignore("a percentage has one % sign".to_owned(), "; the others are ignored")?;
+        }
+        return match u32::try_from(integer(digits, kb_base, notes)?) {
             Ok(0) => Ok(SizeValue::Bytes(0)),
             Ok(percent @ 1..=100) => Ok(SizeValue::Percent(percent)),
             _ => Err("a percentage is between 0 and 100".to_owned()),
@@ -47,6 +51,7 @@ mod tests {
         assert_eq!(read("4k"), Ok(SizeValue::Bytes(4096)));
         assert_eq!(read("20%"), Ok(SizeValue::Percent(20)));
         assert_eq!(read("20%%"), Ok(SizeValue::Percent(20)));
+        assert_eq!(size("20%%", 1024, &mut Notes::default()), Err("a percentage has one % sign".to_owned()));
         assert_eq!(read("100%"), Ok(SizeValue::Percent(100)));
         assert_eq!(read("0%"), Ok(SizeValue::Bytes(0)));
         assert_eq!(read("(10*2)%"), Ok(SizeValue::Percent(20)));

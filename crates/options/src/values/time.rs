@@ -4,7 +4,7 @@
 //! expression, are microseconds. `min` is minutes, but not for fio, which ignores it: `1min` is then a microsecond.
 
 use super::Notes;
-use super::number::{counts_no_zones, not_a_number, too_large};
+use super::number::{counts_no_zones, hexadecimal, not_a_number, too_large};
 use crate::expression;
 
 /// Microseconds per second: the default unit of most options.
@@ -32,7 +32,7 @@ pub fn time(text: &str, default_unit: u64, notes: &mut Notes) -> Result<u64, Str
             let what = format!("\"{}\" behind a hexadecimal number means nothing", &hex[end..]);
             notes.ignore(what, ", ignored: this is in microseconds")?;
         }
-        u128::from_str_radix(&hex[..end], 16).map_err(|_| not_a_number(text))?
+        hexadecimal(&hex[..end], notes).ok_or_else(|| not_a_number(text))?
     } else {
         decimal(text, default_unit, notes)?
     };
@@ -64,6 +64,15 @@ fn decimal(text: &str, default_unit: u64, notes: &mut Notes) -> Result<u128, Str
         }
         _ => match unit(suffix, notes.are_of_fio()) {
             Some(unit) => unit,
+            None if notes.are_of_fio() && within(suffix) != suffix => {
+                let unit = match within(suffix) {
+                    "" => u128::from(default_unit),
+                    letters => unit(letters, true).unwrap_or(1),
+                };
+                let consequence = format!(", read like {}", duration(number.saturating_mul(unit)));
+                notes.ignore(unknown(suffix, true), &consequence)?;
+                unit
+            }
             None => {
                 notes.ignore(unknown(suffix, notes.are_of_fio()), ", ignored: this is in microseconds")?;
                 1
@@ -73,10 +82,14 @@ fn decimal(text: &str, default_unit: u64, notes: &mut Notes) -> Result<u128, Str
     number.checked_mul(unit).ok_or_else(too_large)
 }
 
+/// The part of a suffix that fio looks at: from its first letter to its last letter or digit.
+fn within(suffix: &str) -> &str {
+    let letters = suffix.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
+    letters.trim_end_matches(|c: char| !c.is_ascii_alphanumeric())
+}
+
 /// The same duration as a whole number: `200ms` for `0.2`.
 fn in_a_smaller_unit(text: &str, default_unit: u64) -> Option<String> {
-    const UNITS: [(&str, u64); 5] =
-        [("h", 60 * MINUTE), ("m", MINUTE), ("s", SECOND), ("ms", 1000), ("us", 1)];
     /// Above it, and beside it, a floating-point number is not exact.
     const MOST: f64 = 1e15;
     const CLOSE: f64 = 1e-3;
@@ -90,9 +103,15 @@ fn in_a_smaller_unit(text: &str, default_unit: u64) -> Option<String> {
     if !(1.0..MOST).contains(&whole) || (microseconds - whole).abs() > CLOSE {
         return None;
     }
-    let whole = whole as u64;
-    let (name, unit) = UNITS.into_iter().find(|(_, unit)| whole.is_multiple_of(*unit))?;
-    Some(format!("{}{name}", whole / unit))
+    Some(duration(whole as u128))
+}
+
+/// Microseconds in the largest unit that has a whole number of them.
+fn duration(microseconds: u128) -> String {
+    const UNITS: [(&str, u64); 4] = [("h", 60 * MINUTE), ("m", MINUTE), ("s", SECOND), ("ms", 1000)];
+    let fits = |(_, unit): &(&str, u64)| microseconds.is_multiple_of(u128::from(*unit));
+    let (name, unit) = UNITS.into_iter().find(fits).unwrap_or(("us", 1));
+    format!("{}{name}", microseconds / u128::from(unit))
 }
 
 fn unknown(suffix: &str, of_fio: bool) -> String {
@@ -124,6 +143,17 @@ mod tests {
         let mut notes = Notes::of(Name::Fio);
         let value = time(text, SECOND, &mut notes);
         (value, notes.len())
+    }
+
+    /// As fio 3.41 ran.
+    #[test]
+    fn signs_around_a_unit_are_ignored_as_by_fio_only() {
+        for (text, value) in [("2*1s", 2 * SECOND), ("400-ms", 400_000), ("300ms.", 300_000), ("1;", SECOND)]
+        {
+            assert_eq!(read(text), (Ok(value), 1), "{text}");
+            assert!(time(text, SECOND, &mut Notes::default()).is_err(), "{text}");
+        }
+        assert_eq!(read("2x300ms").0, Ok(2));
     }
 
     /// Each row except `5sec` (which the manual defines) was compared with the value that the reference program stores.

@@ -5,10 +5,11 @@ use crate::workload::workload_spec;
 use crate::{JobPlan, Layout, Plan, ReplayPlan, WorkerPlan};
 use iolite_options::engines::Capability;
 use iolite_options::{JobOptions, SyncMode, VerifyPolicy};
-use iolite_types::Direction;
+use iolite_types::{BlockSize, Direction};
 use iolite_verify::block::{Kind, Spec};
 use iolite_verify::state::{Policy, StateFile, StateImprint, StateNames};
 use iolite_verify::{Keep, Load, StateRules};
+use iolite_workload::Mix;
 use iolite_workload::history::{Need, is_uniform};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -102,6 +103,22 @@ pub(super) fn table_block(workload: &iolite_workload::Spec) -> Option<u64> {
     }
 }
 
+/// How many writes a pass of a workload has that only writes, in blocks of one size; 0 = that is not known.
+fn writes_per_pass(workload: &iolite_workload::Spec, layout: &Layout, block: u64) -> u64 {
+    let is_known = workload.mix == Mix::Single(Direction::Write)
+        && is_uniform(workload)
+        && workload.block_size[Direction::Write] == BlockSize::Fixed(block)
+        && workload.sequential_skip == 0
+        && workload.total_ios.is_none()
+        && workload.zones.is_none()
+        && workload.device_zones.is_none()
+        && workload.precondition.is_none();
+    let length = layout.files.iter().map(|file| file.length / block).sum::<u64>();
+    // More bytes than that are several laps.
+    let asked = workload.pass_bytes.map_or(length, |bytes| bytes.div_ceil(block));
+    if is_known { length.min(asked) } else { 0 }
+}
+
 /// How a worker uses a state.
 pub(super) fn rules(
     plan: &Plan,
@@ -147,6 +164,7 @@ pub(super) fn rules(
         is_durable: options.durability.sync != SyncMode::None,
         // An external engine may copy into mapped memory.
         is_copied: job.engine.facets.can(Capability::CopyIntoFile) || job.engine.is_external(),
+        per_pass: if replay.is_some() { 0 } else { writes_per_pass(workload, layout, block) },
         has_flushes: flushes || replay.is_some_and(|replay| replay.flushes),
         imprint: StateImprint::of(spec),
         files: layout

@@ -33,6 +33,9 @@ pub struct Setup {
     /// versions do not say so.)
     #[serde(default = "may_be")]
     pub is_copied: bool,
+    /// How many writes a pass over the workload has; 0 = that is not known. (States of earlier versions do not say so.)
+    #[serde(default)]
+    pub per_pass: u64,
     /// The job flushes, so that the last flushed write of each block is kept as well.
     pub has_flushes: bool,
     /// How its blocks are written. (States of earlier versions do not say so.)

@@ -28,6 +28,7 @@ fn setup(files: u64, blocks: u64, has_flushes: bool) -> Setup {
         is_uniform: true,
         is_durable: false,
         is_copied: false,
+        per_pass: 0,
         has_flushes,
         imprint: None,
         files: (0..files).map(file).collect(),
