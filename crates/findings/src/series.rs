@@ -30,7 +30,18 @@ pub fn pieces(over_time: &Value, series: &Value) -> Option<Vec<Vec<Point>>> {
             piece.push(Point { seconds, ios: ios.as_f64()?, lowest: lowest.as_f64()? });
         }
     }
+    pieces.iter_mut().for_each(without_empty_end);
     Some(pieces)
+}
+
+/// A job that ends with a window is still expected in the next one, which is empty.
+fn without_empty_end(piece: &mut Vec<Point>) {
+    if let [.., before, last] = &piece[..]
+        && last.ios == 0.0
+        && before.ios > 0.0
+    {
+        piece.pop();
+    }
 }
 
 /// The windows of the sums of these directions of several jobs, from where one of them is behind its ramp. `None` = one of
@@ -56,6 +67,7 @@ pub fn pieces_of_sum(members: &[&Value], series: &Value) -> Option<Vec<Vec<Point
         next = window + 1;
         pieces.last_mut()?.push(Point { seconds, ios, lowest: ios / seconds });
     }
+    pieces.iter_mut().for_each(without_empty_end);
     Some(pieces)
 }
 

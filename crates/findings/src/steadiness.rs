@@ -157,7 +157,14 @@ impl Steadiness {
             words.push(format!("two levels: {} and {}", text::count(levels.low), text::count(levels.high)));
         }
         if let Some(trend) = self.trend {
-            words.push(format!("{} by {}", rises(trend), text::percent(100.0 * trend.abs())));
+            words.push(match trend.abs() < 1.0 {
+                true => format!("{} by {}", rises(trend), text::percent(100.0 * trend.abs())),
+                // The ends of the line: what falls by more than its mean ends at zero.
+                false => {
+                    let end = |part: f64| text::count((self.mean * (1.0 + part * trend / 2.0)).max(0.0));
+                    format!("{} from {} to {}", rises(trend), end(-1.0), end(1.0))
+                }
+            });
         }
         match self.stalls {
             Some(Stalls { count, longest: Some(_) }) => {

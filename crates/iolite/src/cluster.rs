@@ -795,13 +795,13 @@ impl<'a> Session<'a> {
             workers: Vec::new(),
         };
         whole.workers = known().flat_map(|snapshot| snapshot.workers.iter().cloned()).collect();
-        let width = if self.name.is_strict() { None } else { self.console.columns() };
+        let width = if self.name.is_strict() { None } else { self.console.width() };
         let text = self.live.redraw(&whole, None, width);
         self.console.show(&text);
     }
 
     fn clear_line(&mut self) {
-        let width = if self.name.is_strict() { None } else { self.console.columns() };
+        let width = if self.name.is_strict() { None } else { self.console.width() };
         let erased = self.live.erase(width);
         if !erased.is_empty() {
             self.console.show(&erased);

@@ -7,6 +7,7 @@
 use crate::output_file::Destination;
 use crate::terminal;
 use iolite_options::RunOptions;
+use iolite_report::live::Width;
 use iolite_types::is_bidi_control;
 use std::borrow::Cow;
 use std::fs::File;
@@ -222,9 +223,9 @@ impl Console {
         }
     }
 
-    /// The columns of the terminal, if the output is one on which a line can be drawn again.
-    pub fn columns(&self) -> Option<usize> {
-        if self.stream == Stream::Output { terminal::columns() } else { None }
+    /// How wide the terminal is, if the output is one.
+    pub fn width(&self) -> Option<Width> {
+        if self.stream == Stream::Output { terminal::width() } else { None }
     }
 
     /// Whether the report goes to a file.

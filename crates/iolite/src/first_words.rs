@@ -11,6 +11,24 @@ fn is_workload(word: &str) -> bool {
     rw.is_some_and(|rw| rw.keywords.iter().any(|(keyword, _)| *keyword == word))
 }
 
+/// Whether this is a URL of storage that `iolite test` measures.
+fn is_url(word: &str) -> bool {
+    const SCHEMES: [&str; 11] = [
+        "s3:",
+        "http:",
+        "https:",
+        "nfs:",
+        "nbd:",
+        "nbds:",
+        "nbd+unix:",
+        "nbds+unix:",
+        "iscsi:",
+        "rados:",
+        "rbd:",
+    ];
+    SCHEMES.iter().any(|scheme| word.starts_with(scheme)) && !word.contains('@')
+}
+
 /// What to type instead of these words; `None` = the first one may be a job file.
 pub fn instead(words: &[OsString]) -> Option<String> {
     let first = words.first()?;
@@ -24,6 +42,9 @@ pub fn instead(words: &[OsString]) -> Option<String> {
         }
         Ok(found) if found.file_type().is_block_device() => Some(format!(
             "{word}: this is a device, not a job file; iolite test {word} measures it, and only reads"
+        )),
+        Err(_) if is_url(&word) => Some(format!(
+            "{word}: this is storage of a server, not a job file; iolite test {word} measures it"
         )),
         Err(_) if is_workload(&word) => Some(format!(
             "{word}: this is a kind of workload, not a job file; iolite --name=a --rw={word} --bs=4k --size=1g --filename=FILE \

@@ -3,11 +3,12 @@
 //!
 //! With the option, the delivery is a requirement, as with `--save`: if it fails, the exit status is 1.
 
-use iolite_http::{Client, Endpoint, Limits, Protocol, Store, Trust};
+use iolite_http::{Client, Endpoint, Limits, Protocol, Store, Trust, percent_decoded};
+use iolite_options::engines::masked;
 use iolite_options::{Name, RunOptions};
 use iolite_report::Program;
 use iolite_stats::Report;
-use iolite_stored::{DIRECTIONS, bins, has_moved, number};
+use iolite_stored::{bins, has_moved, number};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The path of metrics at a collector, if the URL has none.
 const PATH: &str = "/v1/metrics";
+/// The environment variable with fields for the collector, such as `authorization=Bearer%20TOKEN`.
+const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 /// The limits of histograms, in seconds: those of `--metrics`.
 const LIMITS: &[f64] = iolite_web::LIMITS;
 /// The aggregation temporality of values since the start: `AGGREGATION_TEMPORALITY_CUMULATIVE`.
@@ -35,7 +38,7 @@ impl Collector {
     /// The URL is none.
     pub fn of(run: &RunOptions) -> Result<Option<Collector>, String> {
         let Some(url) = &run.metrics_push else { return Ok(None) };
-        let wrong = |why: &str| format!("--metrics-push={url}: {why}");
+        let wrong = |why: &str| format!("--metrics-push={}: {why}", masked(url));
         let (is_encrypted, rest) = match (url.strip_prefix("http://"), url.strip_prefix("https://")) {
             (Some(rest), _) => (false, rest),
             (_, Some(rest)) => (true, rest),
@@ -45,6 +48,11 @@ impl Collector {
         let path = if path.trim_end_matches('/').is_empty() { PATH } else { path };
         if path.contains(|letter: char| letter.is_whitespace() || letter.is_control()) {
             return Err(wrong("there are blanks in its path"));
+        }
+        if host.contains('@') {
+            return Err(wrong(&format!(
+                "a password in a URL is seen by others; give what the collector asks for in {HEADERS}"
+            )));
         }
         let endpoint = Endpoint::parse(host, is_encrypted).map_err(|error| wrong(&error.to_string()))?;
         Ok(Some(Collector { url: url.clone(), endpoint, path: path.to_owned() }))
@@ -60,9 +68,12 @@ impl Collector {
         let program =
             Program { version: name.own_version().to_owned(), own_version: name.own_version().to_owned() };
         let value = iolite_page::value_of(report, &program).map_err(|error| wrong(error.to_string()))?;
-        let body = request(&value, name.own_version()).to_string();
+        let version = name.own_version();
+        let version = version.split_once('-').map_or(version, |(_, number)| number);
+        let body = request(&value, version).to_string();
+        let headers = headers(&std::env::var(HEADERS).unwrap_or_default()).map_err(wrong)?;
         let head = format!(
-            "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nUser-Agent: {}\r\nContent-Length: {}\r\n\r\n",
+            "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nUser-Agent: {}\r\nContent-Length: {}\r\n{headers}\r\n",
             self.path,
             self.endpoint,
             name.own_version(),
@@ -73,7 +84,12 @@ impl Collector {
         let client = Client::new(self.endpoint.clone(), store, &Trust::default(), limits);
         let mut client = client.map_err(|error| wrong(error.to_string()))?;
         let answer = client.call_until(Some(Instant::now() + PATIENCE), head, body.as_bytes(), false);
-        let answer = answer.map_err(|failure| wrong(failure.words))?;
+        // (The client names the option that gives a job its server.)
+        let words = |words: String| match words.split_once(": ") {
+            Some((option, rest)) if option.starts_with("http_host=") => rest.to_owned(),
+            _ => words,
+        };
+        let answer = answer.map_err(|failure| wrong(words(failure.words)))?;
         if answer.is_success() {
             return Ok(());
         }
@@ -88,32 +104,58 @@ impl Collector {
     }
 }
 
+/// Lines of a head for what the environment gives: `name=value,name=value`, as in OpenTelemetry's own programs.
+fn headers(text: &str) -> Result<String, String> {
+    let mut lines = String::new();
+    for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+        let (name, value) =
+            pair.split_once('=').ok_or_else(|| format!("{HEADERS}: not NAME=VALUE,NAME=VALUE"))?;
+        let value = percent_decoded(value.trim())
+            .ok_or_else(|| format!("{HEADERS}: the value of {} is not text", name.trim()))?;
+        if name.contains(|letter: char| !letter.is_ascii_graphic()) || value.contains(char::is_control) {
+            return Err(format!("{HEADERS}: {} is no field of a request", name.trim()));
+        }
+        lines += &format!("{}: {value}\r\n", name.trim());
+    }
+    Ok(lines)
+}
+
 /// The request: `ExportMetricsServiceRequest`.
 fn request(report: &Value, version: &str) -> Value {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let host = text(&report["iolite"]["host"]["name"]);
     let mut points: [Vec<Value>; 4] = Default::default();
+    // Clones have the same attributes, and a stream of OTLP has one point.
+    let mut streams: Vec<((&str, &str), Vec<&Value>)> = Vec::new();
     for job in iolite_stored::jobs(report).unwrap_or_default() {
-        let end_ns = number(report, "timestamp_ms") * 1e6;
-        let begin_ns = number(job, "job_start") * 1e6;
-        for direction in DIRECTIONS.into_iter().filter(|direction| has_moved(&job[direction])) {
-            let measured = &job[direction];
-            let attributes =
-                attributes(&[("job", &text(&job["jobname"])), ("direction", direction), ("host", &host)]);
-            let point = |value: Value| {
-                let mut point = value;
-                point["attributes"] = attributes.clone();
-                point["startTimeUnixNano"] = format!("{begin_ns:.0}").into();
-                point["timeUnixNano"] = format!("{end_ns:.0}").into();
-                point
-            };
-            points[0].push(point(json!({"asInt": number(measured, "total_ios").to_string()})));
-            points[1].push(point(json!({"asInt": number(measured, "io_bytes").to_string()})));
-            points[2].push(point(json!({"asDouble": number(measured, "iops")})));
-            if let Some(histogram) = histogram(&measured["clat_ns"]) {
-                points[3].push(point(histogram));
+        let name = job["jobname"].as_str().unwrap_or_default();
+        let apart = ["read", "write", "trim"].into_iter().filter(|direction| has_moved(&job[direction]));
+        let apart: Vec<&str> = apart.collect();
+        // `mixed` repeats the others, if they are there.
+        let mixed = (apart.is_empty() && has_moved(&job["mixed"])).then_some("mixed");
+        for direction in apart.into_iter().chain(mixed) {
+            match streams.iter_mut().find(|(key, _)| *key == (name, direction)) {
+                Some((_, jobs)) => jobs.push(job),
+                None => streams.push(((name, direction), vec![job])),
             }
         }
+    }
+    for ((name, direction), jobs) in &streams {
+        let attributes = attributes(&[("job.name", name), ("direction", direction), ("host", &host)]);
+        let begin_ns = jobs.iter().map(|job| number(job, "job_start")).fold(f64::INFINITY, f64::min) * 1e6;
+        let end_ns = number(report, "timestamp_ms") * 1e6;
+        let point = |mut point: Value| {
+            point["attributes"] = attributes.clone();
+            point["startTimeUnixNano"] = format!("{begin_ns:.0}").into();
+            point["timeUnixNano"] = format!("{end_ns:.0}").into();
+            point
+        };
+        let sum = |key: &str| jobs.iter().map(|job| number(&job[direction], key)).sum::<f64>();
+        points[0].push(point(json!({"asInt": sum("total_ios").to_string()})));
+        points[1].push(point(json!({"asInt": sum("io_bytes").to_string()})));
+        points[2].push(point(json!({"asDouble": sum("iops")})));
+        let latencies: Vec<&Value> = jobs.iter().map(|job| &job[direction]["clat_ns"]).collect();
+        points[3].extend(histogram(&latencies).map(point));
     }
     let [ios, bytes, iops, latencies] = points;
     let sum = |points: Vec<Value>| json!({"aggregationTemporality": CUMULATIVE, "isMonotonic": true, "dataPoints": points});
@@ -137,20 +179,25 @@ fn attributes(pairs: &[(&str, &str)]) -> Value {
     pairs.iter().map(one).collect()
 }
 
-/// A latency as a point of a histogram; `None` = there is none.
-fn histogram(latency: &Value) -> Option<Value> {
-    let bins = bins(latency)?;
+/// Latencies together as a point of a histogram; `None` = there is none.
+fn histogram(latencies: &[&Value]) -> Option<Value> {
+    let bins: Vec<_> = latencies.iter().filter_map(|latency| bins(latency)).collect();
+    if bins.is_empty() {
+        return None;
+    }
     let mut counts = vec![0_u64; LIMITS.len() + 1];
-    for (ns, count) in &bins {
+    for (ns, count) in bins.iter().flatten() {
         counts[LIMITS.partition_point(|limit| *limit < *ns as f64 / 1e9)] += count;
     }
     let total: u64 = counts.iter().sum();
     let counts: Vec<String> = counts.iter().map(u64::to_string).collect();
+    let each = |key: &'static str| latencies.iter().map(move |latency| number(latency, key));
+    let sum: f64 = latencies.iter().map(|latency| number(latency, "mean") * number(latency, "N")).sum();
     Some(json!({
         "count": total.to_string(),
-        "sum": number(latency, "mean") * number(latency, "N") / 1e9,
-        "min": number(latency, "min") / 1e9,
-        "max": number(latency, "max") / 1e9,
+        "sum": sum / 1e9,
+        "min": each("min").fold(f64::INFINITY, f64::min) / 1e9,
+        "max": each("max").fold(0.0, f64::max) / 1e9,
         "bucketCounts": counts,
         "explicitBounds": LIMITS,
     }))
@@ -176,10 +223,18 @@ mod tests {
             ("http://", "the name is empty"),
             ("http://h/a b", "blanks"),
             ("http://h:0", "port"),
+            ("http://u@h", "OTEL_EXPORTER_OTLP_HEADERS"),
         ] {
             let told = collector(url).unwrap_err();
             assert!(told.contains(&format!("--metrics-push={url}: ")) && told.contains(why), "{told}");
         }
+    }
+
+    #[test]
+    fn headers_of_the_environment() {
+        assert_eq!(headers("authorization=Bearer%20x, a=b").unwrap(), "authorization: Bearer x\r\na: b\r\n");
+        assert_eq!(headers("").unwrap(), "");
+        assert!(headers("nonsense").is_err() && headers("a=%0d%0ab").is_err());
     }
 
     #[test]

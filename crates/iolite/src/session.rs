@@ -13,7 +13,7 @@ use iolite_page::logs::Drawings;
 use iolite_plan::{JobPlan, Plan};
 use iolite_report::Program;
 use iolite_report::header::{self, JobHeader};
-use iolite_report::live::LiveLine;
+use iolite_report::live::{LiveLine, Width};
 use iolite_run::{Settings, Trigger};
 use iolite_stats::{
     CheckedBlocks, Event, EventKind, Facts, JobError, MOST_WITH_LATENCIES, Recorder, Report, Snapshot,
@@ -109,6 +109,7 @@ impl<'a> Session<'a> {
         let is_page = asked(OutputFormat::Html) || self.run.web.is_some();
         let is_shown = is_page
             || self.run.metrics.is_some()
+            || self.run.metrics_push.is_some()
             || asked(OutputFormat::Summary)
             || asked(OutputFormat::Markdown);
         // Under the name `fio`, JSON has only fio's keys.
@@ -137,7 +138,8 @@ impl<'a> Session<'a> {
         if self.warnings.len() < MOST {
             let prefix = format!("{}: ", self.name);
             let words = warning.strip_prefix(&prefix).unwrap_or(warning);
-            self.warnings.push(words.strip_prefix("warning: ").unwrap_or(words).to_owned());
+            // (The word stands behind the place of the mistake.)
+            self.warnings.push(words.replacen("warning: ", "", 1));
         }
     }
 
@@ -373,8 +375,8 @@ impl Session<'_> {
     }
 
     /// The columns for the status line. Under the name `fio`, it is fio's.
-    fn width(&self) -> Option<usize> {
-        if self.name.is_strict() { None } else { self.console.columns() }
+    fn width(&self) -> Option<Width> {
+        if self.name.is_strict() { None } else { self.console.width() }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the terminal of the user can show, and which report suits it.
 
 use iolite_options::{ColorWhen, Name, OutputFormat, RunOptions};
+use iolite_report::live::Width;
 use iolite_summary::screen::Terminal;
 use std::io::{self, IsTerminal};
 
@@ -28,7 +29,7 @@ pub fn choose_format(name: Name, run: &mut RunOptions) -> Result<(), String> {
 /// The terminal of standard output.
 pub fn of_output(color: ColorWhen) -> Terminal {
     Terminal {
-        columns: columns().unwrap_or(Terminal::default().columns),
+        columns: width().map_or(Terminal::default().columns, |width| width.columns),
         is_ascii: is_ascii(),
         has_colors: match color {
             ColorWhen::Always => true,
@@ -38,13 +39,11 @@ pub fn of_output(color: ColorWhen) -> Terminal {
     }
 }
 
-/// The columns of the terminal of standard output, if it is one that erases lines: the size may change at any time.
-pub fn columns() -> Option<usize> {
-    if is_dumb() || !io::stdout().is_terminal() {
-        return None;
-    }
+/// How wide the terminal of standard output is now; `None` = it is none.
+pub fn width() -> Option<Width> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+    let columns = Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)?;
+    Some(Width { columns, erases: !is_dumb() })
 }
 
 /// Whether the locale has ASCII only.

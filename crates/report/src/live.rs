@@ -15,6 +15,15 @@ use std::fmt::Write;
 /// Significant figures of the rates.
 const FIGURES: u32 = 4;
 
+/// How wide a terminal is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Width {
+    /// Its columns.
+    pub columns: usize,
+    /// It can erase to the end of the screen.
+    pub erases: bool,
+}
+
 /// Draws status lines, each over the previous one. Their rates are those since the previous line.
 #[derive(Clone, Debug, Default)]
 pub struct LiveLine {
@@ -89,10 +98,11 @@ impl LiveLine {
 
     /// The line, and what removes the rest of the previous one. The cursor stays at its beginning.
     ///
-    /// `p99`: the latency so far, in nanoseconds. `columns`: those of a terminal that can erase. There, a line is at most as
+    /// `p99`: the latency so far, in nanoseconds. `width`: that of a terminal. There, a line is at most as
     /// long as the terminal is wide now. If the terminal has become narrower since the previous line was drawn, that one
     /// takes several lines, all of which are erased.
-    pub fn redraw(&mut self, snapshot: &Snapshot, p99: Option<u64>, columns: Option<usize>) -> String {
+    pub fn redraw(&mut self, snapshot: &Snapshot, p99: Option<u64>, width: Option<Width>) -> String {
+        let columns = width.map(|width| width.columns);
         let moved = Moved::until(snapshot);
         let before = std::mem::replace(&mut self.before, moved);
         let rates = moved.rates_since(&before);
@@ -100,14 +110,15 @@ impl LiveLine {
             true => bar::line(snapshot, &rates, p99, columns.unwrap_or(bar::USUAL).saturating_sub(1)),
             false => status(snapshot, &rates),
         };
-        let length = line.chars().count();
+        let fits: String = match columns {
+            Some(columns) => line.chars().take(columns.saturating_sub(1)).collect(),
+            None => line,
+        };
+        let length = fits.chars().count();
         let drawn = std::mem::replace(&mut self.drawn, length);
-        match columns {
-            Some(columns) => {
-                let fits: String = line.chars().take(columns.saturating_sub(1)).collect();
-                format!("{WITHOUT_WRAPPING}{fits}{ERASE}{WRAPPING}\r")
-            }
-            None => format!("{line}{:blanks$}\r", "", blanks = drawn.saturating_sub(length)),
+        match width {
+            Some(Width { erases: true, .. }) => format!("{WITHOUT_WRAPPING}{fits}{ERASE}{WRAPPING}\r"),
+            _ => format!("{fits}{:blanks$}\r", "", blanks = drawn.saturating_sub(length)),
         }
     }
 
@@ -118,11 +129,11 @@ impl LiveLine {
     }
 
     /// What removes the line, so that other text can be written in its place. Empty if no line is drawn.
-    pub fn erase(&mut self, columns: Option<usize>) -> String {
-        match (std::mem::take(&mut self.drawn), columns) {
+    pub fn erase(&mut self, width: Option<Width>) -> String {
+        match (std::mem::take(&mut self.drawn), width) {
             (0, _) => String::new(),
-            (_, Some(_)) => ERASE.to_owned(),
-            (drawn, None) => format!("\r{:drawn$}\r", ""),
+            (_, Some(Width { erases: true, .. })) => ERASE.to_owned(),
+            (drawn, _) => format!("\r{:drawn$}\r", ""),
         }
     }
 }
@@ -321,10 +332,13 @@ mod tests {
     fn a_terminal_has_one_line_however_wide_it_is() {
         let mut line = LiveLine::default();
         assert_eq!(
-            line.redraw(&snapshot(), None, Some(20)),
+            line.redraw(&snapshot(), None, Some(Width { columns: 20, erases: true })),
             format!("{WITHOUT_WRAPPING}{}{ERASE}{WRAPPING}\r", &DOCUMENTED[..19])
         );
-        assert_eq!((line.erase(Some(20)), line.erase(Some(20))), (ERASE.to_owned(), String::new()));
+        assert_eq!(
+            (line.erase(Some(Width { columns: 20, erases: true })), line.erase(None)),
+            (ERASE.to_owned(), String::new())
+        );
     }
 
     proptest! {
@@ -363,7 +377,7 @@ mod tests {
             let line = LiveLine::default().redraw(&snapshot, None, None);
             prop_assert!(line.starts_with("Jobs: "));
             for columns in [1, 20, 80, 200] {
-                let line = LiveLine::of(true).redraw(&snapshot, Some(elapsed_ns), Some(columns));
+                let line = LiveLine::of(true).redraw(&snapshot, Some(elapsed_ns), Some(Width { columns, erases: true }));
                 prop_assert!(line.chars().count() < columns + [ERASE, WITHOUT_WRAPPING, WRAPPING].concat().len() + 1, "{}", line);
             }
         }

@@ -45,7 +45,7 @@ pub fn of(report: &Value) -> Result<String, NoReport> {
     out.push('\n');
     for (job, own) in jobs.iter().zip(&own) {
         for direction in DIRECTIONS.into_iter().filter(|direction| has_moved(&job[direction])) {
-            let mut fields = figures(job, direction);
+            let mut fields = figures(job, direction, &report["iolite"]["host"]["name"]);
             for name in &options {
                 let value = own.iter().chain(&common).find(|(known, _)| known == name);
                 // An option without a value is switched on.
@@ -58,7 +58,7 @@ pub fn of(report: &Value) -> Result<String, NoReport> {
     Ok(out)
 }
 
-fn figures(job: &Value, direction: &str) -> Vec<String> {
+fn figures(job: &Value, direction: &str, here: &Value) -> Vec<String> {
     let measured = &job[direction];
     let text = |value: &Value| value.as_str().map_or_else(String::new, field);
     let told = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
@@ -74,7 +74,7 @@ fn figures(job: &Value, direction: &str) -> Vec<String> {
     let errors = if number(job, "error") > 0.0 { went_on.max(1.0) } else { went_on };
     let mut fields = vec![
         text(&job["jobname"]),
-        text(&job["hostname"]),
+        text(if job["hostname"].is_string() { &job["hostname"] } else { here }),
         told(job["groupid"].as_f64()),
         direction.to_owned(),
     ];

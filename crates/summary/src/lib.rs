@@ -71,7 +71,12 @@ fn workload(job: &Job<'_>, outcome: &Outcome<'_>) -> String {
     ];
     let value = |names: &[&str]| job.option(names, &outcome.options);
     let mut words = vec![value(&["rw", "readwrite"]).unwrap_or_else(|| "read".to_owned())];
+    let has_several = ["bsrange", "blocksize_range", "bssplit"].iter().any(|name| value(&[*name]).is_some());
     for names in WORDS {
+        // It is not in force, and clones are told by their number.
+        if (names[0] == "bs" && has_several) || (names[0] == "numjobs" && job.members > 1) {
+            continue;
+        }
         // An option without a value is switched on.
         words.extend(value(names).map(|value| match value.is_empty() {
             true => names[0].to_owned(),

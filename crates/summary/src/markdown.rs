@@ -1,7 +1,7 @@
 //! A result as Markdown, for issue trackers and chats: what was measured, where, and with which options.
 
 use crate::{Outcome, Row, cut_short, error, harmless, sparkline, with_hosts};
-use iolite_findings::numbers::{bandwidth, count, latency};
+use iolite_findings::numbers::{bandwidth, bytes, count, latency};
 use iolite_options::registry;
 use iolite_stored::NoReport;
 use serde_json::Value;
@@ -48,12 +48,23 @@ pub fn of(report: &Value) -> Result<String, NoReport> {
     let time = outcome.time.map_or_else(String::new, |time| format!(", {}", escaped(time)));
     line!(text, "- {}{time}", escaped(&outcome.program));
     for facts in std::iter::once(&outcome.host).chain(&outcome.targets).filter(|facts| !facts.is_empty()) {
-        let words: Vec<String> =
-            facts.iter().map(|(name, value)| format!("{} {}", escaped(name), escaped(value))).collect();
+        let words: Vec<String> = facts.iter().filter_map(|(name, value)| fact(name, value)).collect();
         line!(text, "- {}", words.join(", "));
     }
     options(&mut text, &outcome);
     Ok(text)
+}
+
+/// A fact for people; `None` = it says which device it is, which strangers need not know.
+fn fact(name: &str, value: &str) -> Option<String> {
+    if ["serial", "eui", "nguid", "wwid"].contains(&name) {
+        return None;
+    }
+    let (name, value) = match (name.strip_suffix("_bytes"), value.parse::<f64>()) {
+        (Some(name), Ok(size)) => (name, bytes(size)),
+        _ => (name, value.to_owned()),
+    };
+    Some(format!("{} {}", escaped(&name.replace('_', " ")), escaped(&value)))
 }
 
 /// The jobs as a job file.

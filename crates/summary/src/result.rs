@@ -1,9 +1,9 @@
 //! What a reader wants to know first of a report in JSON.
 
 use crate::one_line;
-use iolite_findings::Steadiness;
 use iolite_findings::numbers::latency;
 use iolite_findings::series::{of_job, pieces, pieces_of_sum, rates, sample_seconds};
+use iolite_findings::{Point, Steadiness};
 use iolite_stored::{DIRECTIONS, NoReport, number, pairs};
 use iolite_types::RunEnd;
 use serde_json::Value;
@@ -33,6 +33,8 @@ pub struct Outcome<'a> {
     pub notes: Vec<&'a str>,
     /// The jobs.
     pub jobs: Vec<Job<'a>>,
+    /// The same with clones (`numjobs`) as one.
+    pub blocks: Vec<Job<'a>>,
     /// Sums, with their names: of all machines, and of each machine with several jobs; or of each group with several
     /// jobs.
     pub sums: Vec<(String, Vec<Row>)>,
@@ -42,6 +44,8 @@ pub struct Outcome<'a> {
     pub disks: Vec<(&'a str, f64)>,
     /// The idleness of the CPUs in percent, if it was measured.
     pub idle: Option<f64>,
+    /// That of each CPU, if it was asked for.
+    pub idle_cpus: Vec<f64>,
     /// What `iolite test` says about its targets.
     pub tested: Vec<Tested<'a>>,
 }
@@ -81,6 +85,10 @@ pub struct Job<'a> {
     pub went_on: u64,
     /// Its own options.
     pub options: Vec<(&'a str, String)>,
+    /// How many jobs it is, and how many of them had errors.
+    pub members: usize,
+    /// How many of them had errors.
+    pub failed: usize,
     /// Its results in each direction.
     pub rows: Vec<Row>,
     /// Its syncs (fsync and similar calls), if it had any.
@@ -96,7 +104,8 @@ pub struct Job<'a> {
 impl Job<'_> {
     /// How many errors it had.
     pub fn errors(&self) -> u64 {
-        if self.error != 0 { self.went_on.max(1) } else { self.went_on }
+        // An error that ended a job is the only one that is counted nowhere.
+        self.went_on.max(self.failed as u64)
     }
 
     /// The value of an option, from those of its own section or else of all jobs.
@@ -151,6 +160,7 @@ impl<'a> Outcome<'a> {
             warnings: strings(&report["iolite"]["warnings"]),
             notes: strings(&report["iolite"]["logs"]["notes"]),
             jobs: values.iter().map(|(job, over_time)| Job::of(job, over_time, series)).collect(),
+            blocks: values.chunk_by(are_clones).map(|clones| Job::of_clones(clones, series)).collect(),
             sums: sums(report, &values),
             has_series: series.is_object(),
             disks: report["disk_util"]
@@ -160,6 +170,11 @@ impl<'a> Outcome<'a> {
                 .filter_map(|disk| Some((disk["name"].as_str()?, disk["util"].as_f64()?)))
                 .collect(),
             idle: report["cpu_idleness"]["system"].as_f64(),
+            idle_cpus: pairs(&report["cpu_idleness"])
+                .into_iter()
+                .filter(|(name, _)| name.starts_with("cpu-"))
+                .filter_map(|(_, share)| share.parse().ok())
+                .collect(),
             tested: report["iolite"]["test"]["targets"]
                 .as_array()
                 .into_iter()
@@ -179,13 +194,15 @@ impl<'a> Job<'a> {
         let rows = DIRECTIONS.into_iter().filter_map(|direction| {
             let measured = &job[direction];
             iolite_stored::has_moved(measured)
-                .then(|| Row::of(direction, measured, &over_time[direction], series))
+                .then(|| Row::of(direction, measured, pieces_of(over_time, direction, series), series))
         });
         Job {
             name: job["jobname"].as_str().unwrap_or("(without a name)"),
             error: job["error"].as_i64().and_then(|errno| i32::try_from(errno).ok()).unwrap_or(0),
             went_on: job["total_err"].as_u64().unwrap_or(0),
             options: pairs(&job["job options"]),
+            members: 1,
+            failed: usize::from(job["error"].as_i64().is_some_and(|errno| errno != 0)),
             rows: rows.collect(),
             syncs: syncs(job),
             cpu: (number(job, "usr_cpu"), number(job, "sys_cpu")),
@@ -193,6 +210,76 @@ impl<'a> Job<'a> {
             searched: searched(job),
         }
     }
+}
+
+/// The windows of a direction of a job. `mixed` has those of all directions.
+fn pieces_of(over_time: &Value, direction: &str, series: &Value) -> Option<Vec<Vec<Point>>> {
+    if direction != "mixed" || over_time["mixed"].is_object() {
+        return pieces(&over_time[direction], series);
+    }
+    let all: Vec<&Value> =
+        DIRECTIONS.into_iter().map(|direction| &over_time[direction]).filter(|one| one.is_object()).collect();
+    if all.is_empty() { None } else { pieces_of_sum(&all, series) }
+}
+
+/// Whether two consecutive jobs are clones.
+fn are_clones((one, _): &Member<'_>, (other, _): &Member<'_>) -> bool {
+    ["jobname", "groupid", "hostname", "job options"].iter().all(|key| one[key] == other[key])
+}
+
+impl<'a> Job<'a> {
+    /// Clones as one job.
+    fn of_clones(clones: &[(&'a Value, &Value)], series: &Value) -> Job<'a> {
+        let mut each: Vec<Job<'_>> =
+            clones.iter().map(|(job, over_time)| Job::of(job, over_time, series)).collect();
+        if each.len() == 1 {
+            return each.remove(0);
+        }
+        let all = |of: fn(&Job<'_>) -> f64| each.iter().map(of).sum::<f64>();
+        let cpu = (all(|job| job.cpu.0), all(|job| job.cpu.1));
+        let cpu_ns: f64 = clones.iter().map(|(job, _)| iolite_stored::cpu_ns(job)).sum();
+        let ios: f64 = clones.iter().map(|(job, _)| ios(job)).sum();
+        let syncs: f64 = each.iter().flat_map(|job| &job.syncs).map(|row| row.iops).sum();
+        let mut latencies = BTreeMap::new();
+        for (latency, count) in each.iter().flat_map(|job| &job.syncs).flat_map(|row| &row.latencies) {
+            *latencies.entry(*latency).or_default() += count;
+        }
+        let max = each.iter().flat_map(|job| &job.syncs).filter_map(|row| row.max).reduce(f64::max);
+        let (members, failed) = (each.len(), each.iter().map(|job| job.failed).sum());
+        let error = each.iter().map(|job| job.error).find(|error| *error != 0).unwrap_or(0);
+        let went_on = each.iter().map(|job| job.went_on).sum();
+        let first = each.swap_remove(0);
+        Job {
+            members,
+            failed,
+            error,
+            went_on,
+            rows: rows(clones, series),
+            syncs: first.syncs.clone().map(|row| Row {
+                iops: syncs,
+                percentiles: PERCENTILES.map(|asked| percentile_at_most(&latencies, asked, max)),
+                max,
+                latencies,
+                ..row
+            }),
+            cpu,
+            cpu_per_io: (ios > 0.0).then(|| cpu_ns / ios),
+            ..first
+        }
+    }
+}
+
+/// A percentile of bins, which are their middles: at most the largest value.
+fn percentile_at_most(bins: &BTreeMap<u64, u64>, asked: f64, max: Option<f64>) -> Option<f64> {
+    Some(iolite_stored::percentile_of_bins(bins, asked)?.min(max.unwrap_or(f64::MAX)))
+}
+
+/// The I/Os of a job.
+fn ios(job: &Value) -> f64 {
+    let ios: f64 = DIRECTIONS.into_iter().map(|direction| number(&job[direction], "total_ios")).sum();
+    let both = number(&job["mixed"], "total_ios");
+    // `mixed` repeats the directions, if both are reported.
+    if both > 0.0 && ios > both { both } else { ios }
 }
 
 /// The syncs of a job, as if they were a direction. Their rate is that over the time of its writes.
@@ -210,10 +297,7 @@ fn syncs(job: &Value) -> Option<Row> {
 }
 
 fn cpu_per_io(job: &Value) -> Option<f64> {
-    let ios: f64 = DIRECTIONS.into_iter().map(|direction| number(&job[direction], "total_ios")).sum();
-    let both: f64 = number(&job["mixed"], "total_ios");
-    // `mixed` repeats the directions, if both are reported.
-    let ios = if both > 0.0 && ios > both { both } else { ios };
+    let ios = ios(job);
     (ios > 0.0).then(|| iolite_stored::cpu_ns(job) / ios)
 }
 
@@ -236,14 +320,15 @@ fn searched(job: &Value) -> Vec<String> {
 }
 
 impl Row {
-    fn of(direction: &'static str, measured: &Value, over_time: &Value, series: &Value) -> Row {
+    fn of(direction: &'static str, measured: &Value, pieces: Option<Vec<Vec<Point>>>, series: &Value) -> Row {
         let sampled = || {
             let count = measured["iops_samples"].as_u64()?;
             Steadiness::of_samples(count, measured["iops_mean"].as_f64()?, measured["iops_stddev"].as_f64()?)
         };
-        let pieces = pieces(over_time, series);
         let steadiness = match &pieces {
             Some(pieces) => Steadiness::of_series(pieces, sample_seconds(series)),
+            // Samples of fio are longer, and another rule.
+            None if series.is_object() => None,
             None => sampled(),
         };
         Row {
@@ -354,7 +439,7 @@ fn sum(direction: &'static str, members: &[Member<'_>]) -> Option<Row> {
         direction,
         iops: of_all("total_ios") / longest,
         bandwidth: of_all("io_bytes") / longest,
-        percentiles: PERCENTILES.map(|asked| iolite_stored::percentile_of_bins(&merged, asked)),
+        percentiles: PERCENTILES.map(|asked| percentile_at_most(&merged, asked, max)),
         is_total: key.is_some_and(|key| key != "clat_ns"),
         max,
         steadiness: None,

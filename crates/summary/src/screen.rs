@@ -71,17 +71,23 @@ pub fn of(report: &Value, terminal: Terminal) -> Result<String, NoReport> {
     let outcome = Outcome::of(report)?;
     let mut text = String::new();
     let with_io = |job: &&Job<'_>| !job.rows.is_empty() || job.error != 0;
-    let jobs: Vec<&Job<'_>> = outcome.jobs.iter().filter(with_io).collect();
+    let jobs: Vec<&Job<'_>> = outcome.blocks.iter().filter(with_io).collect();
     if jobs.is_empty() {
         line!(text, "There was no I/O.");
     } else {
         line!(text, "{}", terminal.styled(Style::Dim, &heads()));
     }
     let is_listed = |job: &&&Job<'_>| jobs.len() <= MOST_LISTED || job.error != 0;
-    for job in jobs.iter().filter(is_listed).take(MOST_LISTED) {
+    let listed = jobs.iter().filter(is_listed);
+    let more = listed.clone().count().saturating_sub(MOST_LISTED);
+    for job in listed.take(MOST_LISTED) {
         of_job(&mut text, job, &outcome, jobs.len() <= MOST_DRAWN, terminal);
     }
-    for (name, rows) in &outcome.sums {
+    if more > 0 {
+        line!(text, "{}", terminal.styled(Style::Bad, &format!("and {more} more jobs with errors")));
+    }
+    // The sum of one job is that job.
+    for (name, rows) in outcome.sums.iter().filter(|_| jobs.len() > 1) {
         line!(text, "{}", terminal.styled(Style::Strong, &harmless(name)));
         for row in rows {
             of_row(&mut text, row, "", terminal);
@@ -112,7 +118,9 @@ fn below(text: &mut String, outcome: &Outcome<'_>, terminal: Terminal) {
         line!(text, "{} {}{more}", terminal.styled(Style::Dim, "disks busy"), busy.join(", "));
     }
     if let Some(idle) = outcome.idle {
-        line!(text, "{} {}", terminal.styled(Style::Dim, "CPUs idle"), percent(idle));
+        let each: Vec<String> = outcome.idle_cpus.iter().map(|share| percent(*share)).collect();
+        let each = if each.is_empty() { String::new() } else { format!(" ({})", each.join(", ")) };
+        line!(text, "{} {}{each}", terminal.styled(Style::Dim, "CPUs idle"), percent(idle));
     }
     if let Some(words) = cut_short(outcome) {
         line!(text, "{}", terminal.styled(Style::Doubtful, &words));
@@ -137,8 +145,12 @@ fn cells([name, iops, moved, p50, p99, p999, max, errors]: [String; 8]) -> Strin
 
 fn of_job(text: &mut String, job: &Job<'_>, outcome: &Outcome<'_>, is_drawn: bool, terminal: Terminal) {
     // The heading is one line.
-    let name = one_line(&harmless(job.name), NARROWEST / 2);
-    let room = terminal.columns.max(NARROWEST).saturating_sub(name.chars().count() + 2);
+    let columns = terminal.columns.max(NARROWEST);
+    let mut name = one_line(&harmless(job.name), columns / 2);
+    if job.members > 1 {
+        name += &format!(" ({} jobs)", job.members);
+    }
+    let room = columns.saturating_sub(name.chars().count() + 2);
     let words = workload(job, outcome);
     let words = if words.chars().count() > room { one_line(&words, room - 1) } else { words };
     line!(text, "{} {}", terminal.styled(Style::Strong, &name), terminal.styled(Style::Dim, &words));
@@ -153,7 +165,11 @@ fn of_job(text: &mut String, job: &Job<'_>, outcome: &Outcome<'_>, is_drawn: boo
     if let Some(syncs) = &job.syncs {
         of_row(text, syncs, "", terminal);
     }
-    if is_drawn {
+    if job.rows.is_empty() {
+        of_cells(text, ["  no I/O", "", "", "", "", "", ""].map(str::to_owned), &errors, terminal);
+    }
+    // The kernel counts CPU time in steps of milliseconds: a short job may have none.
+    if is_drawn && job.cpu != (0.0, 0.0) {
         let each = job.cpu_per_io.map_or_else(String::new, |each| format!(", {} per I/O", latency(each)));
         let (user, system) = job.cpu;
         label(text, "CPU", &format!("{} user, {} system{each}", percent(user), percent(system)), terminal);
@@ -162,7 +178,9 @@ fn of_job(text: &mut String, job: &Job<'_>, outcome: &Outcome<'_>, is_drawn: boo
         line!(text, "{:INDENT$}{}", "", harmless(words));
     }
     if let Some(words) = error(job) {
-        line!(text, "{:INDENT$}{}", "", terminal.styled(Style::Bad, &words));
+        let of_all =
+            if job.members > 1 { format!("{} of {} jobs: ", job.failed, job.members) } else { String::new() };
+        line!(text, "{:INDENT$}{}", "", terminal.styled(Style::Bad, &(of_all + &words)));
     }
 }
 
@@ -172,16 +190,14 @@ fn of_row(text: &mut String, row: &Row, errors: &str, terminal: Terminal) {
     let [p50, p99, p999] = row.percentiles.map(time);
     // Syncs move no data of their own.
     let moved = if row.direction == "sync" { "–".to_owned() } else { bandwidth(row.bandwidth) };
-    let plain = cells([
-        format!("  {}", row.direction),
-        count(row.iops),
-        moved,
-        p50,
-        p99,
-        p999,
-        row.max.map_or_else(|| "–".to_owned(), latency),
-        String::new(),
-    ]);
+    let max = row.max.map_or_else(|| "–".to_owned(), latency);
+    let first = format!("  {}", row.direction);
+    of_cells(text, [first, count(row.iops), moved, p50, p99, p999, max], errors, terminal);
+}
+
+fn of_cells(text: &mut String, row: [String; 7], errors: &str, terminal: Terminal) {
+    let [name, iops, moved, p50, p99, p999, max] = row;
+    let plain = cells([name, iops, moved, p50, p99, p999, max, String::new()]);
     let style = if errors == "0" { Style::Dim } else { Style::Bad };
     let padding = NARROWEST.saturating_sub(plain.chars().count() + errors.len());
     let errors = terminal.styled(style, errors);
@@ -190,15 +206,18 @@ fn of_row(text: &mut String, row: &Row, errors: &str, terminal: Terminal) {
 
 /// IOPS over time, and how steady they were.
 fn over_time(text: &mut String, row: &Row, terminal: Terminal) {
-    let picture = sparkline::of(&row.rates, terminal.picture(), terminal.is_ascii);
-    let words = match row.steadiness {
-        Some(steadiness) => {
-            let style = if steadiness.is_one_number() { Style::Dim } else { Style::Doubtful };
-            terminal.styled(style, &steadiness.in_short())
-        }
-        None if picture.is_empty() => return,
-        None => terminal.styled(Style::Dim, "too short to tell how steady"),
+    if row.rates.iter().all(|rate| *rate <= 0.0) && row.steadiness.is_none() {
+        return;
+    }
+    let (style, words) = match row.steadiness {
+        Some(steadiness) if steadiness.is_one_number() => (Style::Dim, steadiness.in_short()),
+        Some(steadiness) => (Style::Doubtful, steadiness.in_short()),
+        None => (Style::Dim, "too short to tell how steady".to_owned()),
     };
+    // The words may need more than their usual room.
+    let room = terminal.columns.max(NARROWEST).saturating_sub(INDENT + 2 + words.chars().count());
+    let picture = sparkline::of(&row.rates, terminal.picture().min(room), terminal.is_ascii);
+    let words = terminal.styled(style, &words);
     let space = if picture.is_empty() { "" } else { "  " };
     label(text, "IOPS", &format!("{picture}{space}{words}"), terminal);
 }

@@ -98,20 +98,40 @@ fn a_screen_in_ascii_and_in_colours() {
 fn many_jobs_are_a_line_each_and_more_are_a_sum() {
     let with = |count: usize| {
         let mut many = report();
-        let job = many["jobs"][0].clone();
-        many["jobs"] = vec![job; count].into();
+        let job = |number: usize| {
+            let mut job = many["jobs"][0].clone();
+            job["jobname"] = format!("mixed{number}").into();
+            job
+        };
+        many["jobs"] = (0..count).map(job).collect();
         screen::of(&many, Terminal::default()).unwrap()
     };
     assert!(with(8).contains("CPU ") && !with(9).contains("CPU "));
-    assert_eq!(with(64).matches("mixed randrw").count(), 64);
+    assert_eq!(with(64).matches(" randrw").count(), 64);
     let text = with(65);
-    assert!(
-        !text.contains("mixed randrw") && text.contains("all jobs\n") && text.contains("65 jobs;"),
-        "{text}"
-    );
+    assert!(!text.contains(" randrw") && text.contains("all jobs\n") && text.contains("65 jobs;"), "{text}");
     let none = json!({"jobs": []});
     assert_eq!(screen::of(&none, Terminal::default()).unwrap(), "There was no I/O.\n");
     assert!(screen::of(&json!({"x": 1}), Terminal::default()).is_err());
+}
+
+#[test]
+fn clones_are_one_block() {
+    let mut many = report();
+    let mut job = many["jobs"][0].clone();
+    job["error"] = 5.into();
+    many["jobs"] = vec![many["jobs"][0].clone(), job.clone(), job].into();
+    let text = screen::of(&many, Terminal::default()).unwrap();
+    for line in [
+        "mixed (3 jobs) randrw bs=4k",
+        "  read          247k   964 MiB/s",
+        "       2\n",
+        "37.2% user",
+        "2 of 3 jobs: error 5 ",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert!(!text.contains("all jobs"), "the sum of one block is that block: {text}");
 }
 
 #[test]

@@ -117,7 +117,9 @@ fn about(state: &State) -> Labels<'static> {
     let find = |wanted: &str| {
         facts.clone().find(|(name, _)| name == wanted).map_or_else(String::new, |(_, value)| value.clone())
     };
-    vec![("host", host(state)), ("kernel", find("kernel")), ("cpu", find("cpu"))]
+    let all = vec![("host", host(state)), ("kernel", find("kernel")), ("cpu", find("cpu"))];
+    // Of several machines there are no facts before their reports.
+    all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }
 
 /// The name of the machine.
@@ -162,7 +164,11 @@ fn sums(state: &State) -> Vec<(Labels<'static>, Counters)> {
         }
     }
     let labels = |(job, host, direction): (&str, &str, Direction)| {
-        vec![("host", host.to_owned()), ("job", job.to_owned()), ("direction", direction.name().to_owned())]
+        vec![
+            ("host", host.to_owned()),
+            ("job_name", job.to_owned()),
+            ("direction", direction.name().to_owned()),
+        ]
     };
     sums.into_iter().map(|(key, sum)| (labels(key), sum)).collect()
 }

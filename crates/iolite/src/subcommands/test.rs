@@ -142,6 +142,9 @@ fn clean_server(url: &str, remote: &Remote) -> Result<String, String> {
         return Err(format!("--clean: {name}: this is a disk, and tests leave nothing on one"));
     }
     let told = |why: String| format!("--clean: {name}: {why}");
+    if let Some(why) = remote.without_lists() {
+        return Err(told(why));
+    }
     let found = remote.left().map_err(told)?;
     remote.remove_left(&found).map_err(told)?;
     Ok(match found.len() {

@@ -60,7 +60,7 @@ fn moving(address: &str, accept: &str) -> (String, String) {
 }
 
 #[test]
-fn a_run_can_be_scraped() {
+pub fn a_run_can_be_scraped() {
     let dir = scratch();
     let (running, address) = started(dir.path(), ENDLESS);
     let (head, body) = moving(&address, "text/plain");
@@ -69,7 +69,7 @@ fn a_run_can_be_scraped() {
     let of = |name: &str, job: &str, direction: &str| {
         let find = |(key, _): &(&String, &f64)| {
             key.starts_with(&format!("{name}{{"))
-                && key.contains(&format!("job=\"{job}\""))
+                && key.contains(&format!("job_name=\"{job}\""))
                 && key.contains(&format!("direction=\"{direction}\""))
                 && !key.contains("le=")
         };
@@ -170,7 +170,7 @@ fn prometheus_scrapes_a_run() {
     let mut answer = Value::Null;
     // Names of jobs and directions arrive as they are, and a rate can be computed.
     for query in [
-        "rate(iolite_ios_total{job=\"long\",direction=\"write\"}[10s])>0",
+        "rate(iolite_ios_total{job_name=\"long\",direction=\"write\"}[10s])>0",
         "iolite_completion_latency_seconds_bucket{le=\"1e-06\"}",
     ] {
         let query = query.replace('"', "%22").replace('{', "%7B").replace('}', "%7D").replace('>', "%3E");
@@ -181,7 +181,10 @@ fn prometheus_scrapes_a_run() {
         }
         let metric = &answer["data"]["result"][0]["metric"];
         assert!(
-            metric["job"].is_string() && metric["host"].is_string() && metric["instance"] == address.as_str(),
+            metric["job_name"].is_string()
+                && metric["job"] == "iolite"
+                && metric["host"].is_string()
+                && metric["instance"] == address.as_str(),
             "{answer}"
         );
         answer = Value::Null;
@@ -255,7 +258,7 @@ fn collector(status: &'static str) -> (String, thread::JoinHandle<(String, Value
 const SHORT: &str = "--name=a --filename=f --size=64k --bs=4k --rw=write";
 
 #[test]
-fn figures_are_pushed_when_the_run_is_over() {
+pub fn figures_are_pushed_when_the_run_is_over() {
     let dir = scratch();
     let (address, taken) = collector("200 OK");
     Program::own().line(dir.path(), &format!("--metrics-push=http://{address} {SHORT}")).ok();

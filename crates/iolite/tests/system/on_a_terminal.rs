@@ -69,7 +69,7 @@ fn only_a_terminal_gets_it() {
 }
 
 #[test]
-fn colours_can_be_switched() {
+pub fn colours_can_be_switched() {
     let dir = scratch();
     let program = Program::under_test();
     let colored = |environment: &str, options: &str| {

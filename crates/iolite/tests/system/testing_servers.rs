@@ -94,8 +94,10 @@ fn objects_of_webdav_are_removed() {
     let environment = [("IOLITE_HTTP_PASS", "password")];
     let quick = run(dir.path(), &environment, &format!("test --quick {url}")).ok();
     has_cases(&quick, &["put-4k", "get-4k", "put-4k-16", "get-4k-16", "put-1m", "get-1m"]);
-    let left = fs::read_dir(dir.path().join("nginx/files/iolite-test/0"));
-    assert_eq!(left.map_or(0, Iterator::count), 0, "only directories may be left");
+    let left = crate::common::files_in(&dir.path().join("nginx/files"));
+    assert_eq!(left, [], "only directories may be left");
+    let clean = run(dir.path(), &environment, &format!("test --clean {url}")).refused();
+    assert!(clean.stderr.contains("no lists of names"), "{clean}");
     let refused = run(dir.path(), &[("IOLITE_HTTP_PASS", "wrong")], &format!("test --quick {url}"));
     assert!(refused.code() == 1 && refused.stderr.contains("401"), "{refused}");
 }

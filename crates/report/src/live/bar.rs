@@ -18,9 +18,16 @@ pub fn line(snapshot: &Snapshot, rates: &Rates, p99: Option<u64>, columns: usize
         None => phase(snapshot).to_owned(),
     };
     let room = |end: &str| columns.checked_sub(begin.chars().count() + end.chars().count() + 2);
-    let ends = [false, true].map(|is_short| figures(snapshot, rates, p99, is_short).join(", "));
-    let end = if room(&ends[0]).is_some() { &ends[0] } else { &ends[1] };
-    let room = room(end).unwrap_or(0).min(BAR.1);
+    let long = figures(snapshot, rates, p99, false).join(", ");
+    let mut short = figures(snapshot, rates, p99, true);
+    // Half a number would be another one: what does not fit is left out, the last first but for the time left.
+    while short.len() > 1 && room(&short.join(", ")).is_none() {
+        short.remove(short.len() - 2);
+    }
+    let short = short.join(", ");
+    let end = if room(&long).is_some() { long } else { short };
+    let end = if room(&end).is_some() { end } else { String::new() };
+    let room = room(&end).unwrap_or(0).min(BAR.1);
     let line = match percent.filter(|_| room >= BAR.0) {
         Some(percent) => {
             let done = ((percent / 100.0 * room as f64).round() as usize).min(room);
@@ -115,7 +122,9 @@ mod tests {
         assert_eq!(of(&snapshot, 200), format!("running  45% ##############................ {figures}"));
         let short = "r 82.3k 321MiB/s, w 0 0KiB/s, p99 210us, 5s left";
         assert_eq!(of(&snapshot, 75), format!("running  45% ######....... {short}"));
-        assert_eq!(of(&snapshot, 40), format!("running  45% {short}")[..40]);
+        assert_eq!(of(&snapshot, 40), "running  45% r 82.3k 321MiB/s, 5s left");
+        assert_eq!(of(&snapshot, 25), "running  45% 5s left");
+        assert_eq!(of(&snapshot, 12), "running  45%");
         snapshot.percent = None;
         snapshot.workers[0].state = 'V';
         assert_eq!(of(&snapshot, 100), format!("verifying {figures}"));

@@ -197,7 +197,7 @@ impl<'a> Course<'a> {
     fn remove_left(&mut self, target: &Target) -> Result<(), Stop> {
         if let Some(remote) = target.remote.as_ref().filter(|remote| remote.layout != Layout::Disk) {
             let left = remote.left().map_err(|why| format!("{}: {why}", target.name))?;
-            if !left.is_empty() && remote.has_lists() {
+            if !left.is_empty() {
                 self.progress.tell(&format!(
                     "{}: another test is at work here, or was killed; if none is, iolite test --clean removes what it left",
                     target.name

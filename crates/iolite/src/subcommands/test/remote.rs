@@ -5,6 +5,7 @@ use super::performer;
 use iolite_engine::{Storage, in_child_process_with_progress};
 use iolite_engines::storage_of;
 use iolite_findings::Role;
+use iolite_host::{Machine, ThisMachine};
 use iolite_options::engines::masked;
 use iolite_types::describe_error;
 use std::io;
@@ -51,6 +52,8 @@ pub struct Remote {
     pub is_s3: bool,
     /// Where own names are made: what stands before them.
     place: String,
+    /// What stands in the names of this test: at random, so that no test uses those of another one.
+    number: String,
 }
 
 impl Remote {
@@ -64,6 +67,7 @@ impl Remote {
             options,
             is_s3: scheme == "s3",
             place: place.to_owned(),
+            number: format!("{:016x}", ThisMachine::new().random()),
         };
         let behind = rest.strip_prefix("//");
         Some(match (scheme, behind) {
@@ -139,8 +143,8 @@ impl Remote {
         if self.layout == Layout::Objects { OBJECT } else { FILE }
     }
 
-    /// Own names of this number.
-    fn names(&self, number: u32) -> Vec<(u64, PathBuf)> {
+    /// Own names with this number.
+    fn names(&self, number: &str) -> Vec<(u64, PathBuf)> {
         let base = format!("{}{}{number}", self.place, self.prefix());
         match self.layout {
             Layout::Disk => Vec::new(),
@@ -151,19 +155,21 @@ impl Remote {
         }
     }
 
-    /// Names can be listed, so what a killed test has left is found under any number.
-    pub fn has_lists(&self) -> bool {
+    /// Names can be listed, so what a killed test has left is found.
+    fn has_lists(&self) -> bool {
         self.is_s3 || self.engine != "http"
-    }
-
-    /// The number in the names of this test.
-    fn own_number(&self) -> u32 {
-        if self.has_lists() { std::process::id() } else { 0 }
     }
 
     /// The name of the data of this test.
     pub fn own_name(&self) -> String {
-        format!("{}{}{}", self.place, self.prefix(), self.own_number())
+        format!("{}{}{}", self.place, self.prefix(), self.number)
+    }
+
+    /// Checks that the server answers, before anything is measured.
+    pub fn check(&self) -> Result<(), String> {
+        let name = self.own_name();
+        let block = if self.layout == Layout::Objects { OBJECTS[0].1 } else { 0 };
+        self.ask(block, |storage, _| storage.size(Path::new(&format!("{name}/{}", OBJECTS[0].0)))).map(drop)
     }
 
     /// Removes names of a test. The first error is told, after all was tried.
@@ -179,10 +185,10 @@ impl Remote {
         first
     }
 
-    /// The numbers of tests whose names are there. Without lists, the only one there can be.
-    pub fn left(&self) -> Result<Vec<u32>, String> {
+    /// The numbers of other tests whose names are there.
+    pub fn left(&self) -> Result<Vec<String>, String> {
         if !self.has_lists() {
-            return Ok(vec![self.own_number()]);
+            return Ok(Vec::new());
         }
         let prefix = format!("{}{}", self.place, self.prefix());
         let directory = match self.layout {
@@ -197,17 +203,26 @@ impl Remote {
         let number = |name: &PathBuf| {
             let name = name.display().to_string();
             let rest = name.trim_start_matches('/').strip_prefix(prefix.trim_start_matches('/'))?;
-            rest.split('/').next().and_then(|digits| digits.parse().ok())
+            let digits = rest.split(['/', '_']).next().unwrap_or_default();
+            let is_one = digits.len() == 16 && digits.chars().all(|digit| digit.is_ascii_hexdigit());
+            (is_one && digits != self.number).then(|| digits.to_owned())
         };
-        let mut found: Vec<u32> = names.iter().filter_map(number).collect();
+        let mut found: Vec<String> = names.iter().filter_map(number).collect();
         found.sort_unstable();
         found.dedup();
         Ok(found)
     }
 
     /// Removes what tests with these numbers have left.
-    pub fn remove_left(&self, numbers: &[u32]) -> Result<(), String> {
-        numbers.iter().try_for_each(|number| self.remove(&self.names(*number)))
+    pub fn remove_left(&self, numbers: &[String]) -> Result<(), String> {
+        numbers.iter().try_for_each(|number| self.remove(&self.names(number)))
+    }
+
+    /// Why what is left cannot be found.
+    pub fn without_lists(&self) -> Option<String> {
+        (!self.has_lists()).then(|| {
+            format!("WebDAV has no lists of names; remove {}{} where the files are", self.place, OBJECT)
+        })
     }
 }
 
@@ -292,7 +307,7 @@ impl OwnNames {
     /// Removes them.
     pub fn remove(mut self) -> Result<(), String> {
         self.is_removed = true;
-        self.remote.remove(&self.remote.names(self.remote.own_number()))
+        self.remote.remove(&self.remote.names(&self.remote.number))
     }
 }
 
@@ -300,7 +315,7 @@ impl Drop for OwnNames {
     fn drop(&mut self) {
         if !self.is_removed {
             // What cannot be removed now is removed by --clean.
-            let _ = self.remote.remove(&self.remote.names(self.remote.own_number()));
+            let _ = self.remote.remove(&self.remote.names(&self.remote.number));
         }
     }
 }

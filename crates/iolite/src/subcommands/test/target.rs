@@ -168,7 +168,10 @@ impl Target {
         // Before anything is measured, it is clear whether the server answers.
         let size = match remote.layout {
             Layout::Disk => remote.size()?,
-            Layout::File | Layout::Objects => 0,
+            Layout::File | Layout::Objects => {
+                remote.check()?;
+                0
+            }
         };
         if remote.layout == Layout::Disk && size < LEAST {
             return Err(format!(

@@ -9,7 +9,7 @@ const LONG: &str = "--name=j --ioengine=null --size=4k --time_based --runtime=4s
 const LIVE: &str = "--name=j --ioengine=null --size=4k --time_based --runtime=4s --eta=always";
 
 pub const TABLE: &[Effect] = &[
-    row("help", JOB, ABSENT, "", Says("Usage: ")),
+    row("help", JOB, "", "all", Says("Usage: ")),
     row("version", JOB, ABSENT, "", Says("Run status")),
     row("cmdhelp", JOB, ABSENT, "bs", Says("Block size in bytes")),
     row("enghelp", JOB, ABSENT, "libaio", Says("libaio_vectored")),
@@ -32,6 +32,7 @@ pub const TABLE: &[Effect] = &[
     ),
     row("output", JOB, ABSENT, "report", Says("Run status")),
     row("output-format", JOB, "normal", "json", Says("\"jobs\" : [")),
+    test!("color", on_a_terminal::colours_can_be_switched),
     test!("no-series", pages::json_without_the_run_over_time),
     row("minimal", JOB, ABSENT, "", Says(";j;0;0;")),
     row("append-terse", JOB, ABSENT, "", Says(";j;0;0;")),
@@ -87,6 +88,8 @@ pub const TABLE: &[Effect] = &[
     test!("web", live::a_page_is_only_for_holders_of_its_address),
     test!("web-tls", live::pages_are_encrypted_for_other_machines),
     test!("web-linger", live::a_page_that_lingers),
+    test!("metrics", metrics::a_run_can_be_scraped),
+    test!("metrics-push", metrics::figures_are_pushed_when_the_run_is_over),
     test!("profile", profiles::options_of_tiobench),
     row("latency-log", JOB, ABSENT, "x", Refused("superseded by the job option write_lat_log")),
 ];
