@@ -217,9 +217,13 @@ fn pieces_of(over_time: &Value, direction: &str, series: &Value) -> Option<Vec<V
     if direction != "mixed" || over_time["mixed"].is_object() {
         return pieces(&over_time[direction], series);
     }
-    let all: Vec<&Value> =
-        DIRECTIONS.into_iter().map(|direction| &over_time[direction]).filter(|one| one.is_object()).collect();
+    let all: Vec<&Value> = apart(over_time).collect();
     if all.is_empty() { None } else { pieces_of_sum(&all, series) }
+}
+
+/// The directions of a job in its series.
+fn apart(over_time: &Value) -> impl Iterator<Item = &Value> {
+    DIRECTIONS.into_iter().map(|direction| &over_time[direction]).filter(|one| one.is_object())
 }
 
 /// Whether two consecutive jobs are clones.
@@ -344,7 +348,13 @@ impl Row {
     /// Adds the rates of these jobs over time, and how steady they were, if all of them have series.
     fn sum_over_time(&mut self, members: &[Member<'_>], series: &Value) {
         let moved = members.iter().filter(|(job, _)| iolite_stored::has_moved(&job[self.direction]));
-        let over_time: Vec<&Value> = moved.map(|(_, over_time)| &over_time[self.direction]).collect();
+        let over_time: Vec<&Value> = match self.direction {
+            "mixed" => moved.flat_map(|(_, over_time)| apart(over_time)).collect(),
+            direction => moved.map(|(_, over_time)| &over_time[direction]).collect(),
+        };
+        if over_time.is_empty() {
+            return;
+        }
         if let Some(pieces) = pieces_of_sum(&over_time, series) {
             self.steadiness = Steadiness::of_series(&pieces, sample_seconds(series));
             self.rates = rates(&pieces);
