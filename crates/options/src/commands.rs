@@ -265,7 +265,7 @@ pub static ALL: &[Command] = &[
         choices: &[],
         files: true,
         takes_job_options: false,
-        help: "Shows a stored result: as a page, a summary, Markdown or a table for spreadsheets",
+        help: "Shows a stored result as a page, a summary, Markdown or CSV",
         details: "Reads a report in JSON (--output-format=json or json+), of iolite or of fio 3. On a terminal, it shows \
                   the summary; otherwise it makes one self-contained HTML file. md is a table for issue trackers, csv has a \
                   line for each direction of each job, with its options in columns. The distribution of latency needs the histograms of json+, and \

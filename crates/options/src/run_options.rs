@@ -646,8 +646,8 @@ pub(crate) static ALL: &[RunOption] = &[
         '9',
         Required("address:port"),
         &[
-            "Serve metrics of the run for Prometheus at http://ADDRESS:PORT/metrics; a port alone is",
-            "one of this machine (127.0.0.1)",
+            "Serve metrics of the run for Prometheus at http://ADDRESS:PORT/metrics; a port",
+            "alone is one of this machine (127.0.0.1)",
         ],
         Some(|asked, value| {
             asked.run.metrics = Some(metrics_address(value)?);
@@ -658,7 +658,7 @@ pub(crate) static ALL: &[RunOption] = &[
         "metrics-push",
         '6',
         Required("URL"),
-        &["Send the figures to this collector (OTLP over HTTP, in JSON) when the run is over"],
+        &["Send the figures to this collector when the run is over (OTLP over HTTP, in", "JSON)"],
         Some(|asked, value| {
             asked.run.metrics_push = Some(value.to_owned());
             Ok(())
