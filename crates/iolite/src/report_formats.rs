@@ -6,7 +6,6 @@ use iolite_options::{OutputFormat, RunOptions};
 use iolite_report::{Exporter, Json, Normal, Program, Terse, TerseVersion};
 use iolite_stats::{Cluster, Report};
 use iolite_summary::screen::{self, Terminal};
-use serde_json::Value;
 use std::io::{self, Write};
 
 /// The requested formats except html, each once, in the order in which users expect them.
@@ -38,7 +37,7 @@ impl Formats {
             exporters.push(Box::new(Markdown));
         }
         if asked(OutputFormat::Summary) {
-            exporters.push(Box::new(Summary(terminal::of_output(run.color))));
+            exporters.push(Box::new(Summary(terminal::of_output(run.color, run.output.is_some()))));
         }
         Formats(exporters)
     }
@@ -106,7 +105,7 @@ struct Markdown;
 
 impl Exporter for Markdown {
     fn write(&self, report: &Report, program: &Program, out: &mut dyn Write) -> io::Result<()> {
-        let value: Value = iolite_page::value_of(report, program)?;
+        let value = iolite_page::value_of(report, program)?;
         out.write_all(made(iolite_summary::markdown::of(&value))?.as_bytes())
     }
 

@@ -26,15 +26,17 @@ pub fn choose_format(name: Name, run: &mut RunOptions) -> Result<(), String> {
     Ok(())
 }
 
-/// The terminal of standard output.
-pub fn of_output(color: ColorWhen) -> Terminal {
+/// The terminal of standard output. A file of `--output` has colours only if they are asked for.
+pub fn of_output(color: ColorWhen, is_file: bool) -> Terminal {
     Terminal {
         columns: width().map_or(Terminal::default().columns, |width| width.columns),
         is_ascii: is_ascii(),
         has_colors: match color {
             ColorWhen::Always => true,
             ColorWhen::Never => false,
-            ColorWhen::Auto => io::stdout().is_terminal() && is_set("NO_COLOR").is_none() && !is_dumb(),
+            ColorWhen::Auto => {
+                !is_file && io::stdout().is_terminal() && is_set("NO_COLOR").is_none() && !is_dumb()
+            }
         },
     }
 }

@@ -9,7 +9,6 @@ use iolite_options::ColorWhen;
 use iolite_options::commands::Asked;
 use iolite_page::logs::Drawings;
 use iolite_stored::{NoReport, last_report};
-use iolite_summary::screen::Terminal;
 use iolite_types::is_standard_stream;
 use std::io::{BufReader, IsTerminal};
 use std::os::unix::fs::MetadataExt;
@@ -78,10 +77,7 @@ pub fn in_short(report: &serde_json::Value, format: &str) -> Result<String, NoRe
     match format {
         "md" => iolite_summary::markdown::of(report),
         "csv" => iolite_summary::csv::of(report),
-        _ => iolite_summary::screen::of(
-            report,
-            Terminal { has_colors: false, ..terminal::of_output(ColorWhen::Auto) },
-        ),
+        _ => iolite_summary::screen::of(report, terminal::of_output(ColorWhen::Never, true)),
     }
 }
 

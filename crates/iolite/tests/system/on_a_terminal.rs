@@ -85,6 +85,9 @@ pub fn colours_can_be_switched() {
     assert!(or_skip!(colored("NO_COLOR=1", "--color=always")));
     let piped = program.line(dir.path(), &format!("{MIXED} --output-format=summary --color=always")).ok();
     assert!(piped.stdout.contains("\x1b[1mmixed\x1b[0m"), "{piped:?}");
+    let filed = format!("{MIXED} --output-format=summary --output=r.txt");
+    or_skip!(run(dir.path(), "", &filed));
+    assert!(!fs::read_to_string(dir.path().join("r.txt")).unwrap().contains('\x1b'), "a file");
     let wrong = program.line(dir.path(), &format!("{MIXED} --color=yes")).refused();
     assert!(wrong.stderr.contains("--color=yes: expected always, never or auto"), "{wrong}");
 }
