@@ -167,6 +167,13 @@ fn show_jobs(targets: &[Target], pace: &Pace) -> Result<String, String> {
                 place.directory().display()
             );
         }
+        if let Some(remote) = target.remote.as_ref().filter(|remote| remote.layout != Layout::Disk) {
+            line!(
+                text,
+                "# They write names on the server that begin with {}, and nothing removes them.",
+                remote.own_name()
+            );
+        }
         line!(
             text,
             "# The test finds bs and iodepth of read and write by probes of {} s each; these are the values it begins with.\n",

@@ -25,7 +25,7 @@ const PART: u64 = 8 << 20;
 /// More than a block of any object has.
 const EACH: u64 = u32::MAX as u64;
 /// The objects of each size: name, bytes, and how many there are.
-const OBJECTS: [(&str, u64, u64); 3] = [("4k", 4 << 10, 256), ("1m", 1 << 20, 64), ("64m", 64 << 20, 2)];
+const OBJECTS: [(&str, u64, u64); 3] = [("4k", 4 << 10, 256), ("1m", 1 << 20, 64), ("64m", 64 << 20, 1)];
 
 /// How the storage is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,9 +167,10 @@ impl Remote {
 
     /// Checks that the server answers, before anything is measured.
     pub fn check(&self) -> Result<(), String> {
-        let name = self.own_name();
-        let block = if self.layout == Layout::Objects { OBJECTS[0].1 } else { 0 };
-        self.ask(block, |storage, _| storage.size(Path::new(&format!("{name}/{}", OBJECTS[0].0)))).map(drop)
+        let names = self.names(&self.number);
+        names
+            .first()
+            .map_or(Ok(()), |(block, name)| self.ask(*block, |storage, _| storage.size(name)).map(drop))
     }
 
     /// Removes names of a test. The first error is told, after all was tried.
@@ -246,17 +247,16 @@ fn s3(rest: &str) -> Result<Options, String> {
     if bucket.is_empty() {
         return Err(format!("the bucket is missing: {}", example("s3")));
     }
-    let endpoint =
-        S3_ENDPOINTS.into_iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+    let given = |name| Some((name, std::env::var(name).ok().filter(|value| !value.is_empty())?));
+    let endpoint = S3_ENDPOINTS.into_iter().find_map(given);
     let (host, is_encrypted) = match &endpoint {
         None => (S3_HOST, true),
-        Some(endpoint) => match (endpoint.strip_prefix("http://"), endpoint.strip_prefix("https://")) {
+        Some((name, endpoint)) => match (endpoint.strip_prefix("http://"), endpoint.strip_prefix("https://"))
+        {
             (Some(host), _) => (host.trim_end_matches('/'), false),
             (_, Some(host)) => (host.trim_end_matches('/'), true),
             _ => {
-                return Err(format!(
-                    "AWS_ENDPOINT_URL={endpoint}: not the URL of a server, such as https://HOST:PORT"
-                ));
+                return Err(format!("{name}={endpoint}: not the URL of a server, such as https://HOST:PORT"));
             }
         },
     };
@@ -337,8 +337,6 @@ pub fn objects(remote: &Remote, place: &Place, pace: &Pace) -> Vec<Case> {
             case.set("http_s3_multipart_size", PART);
             // Objects of several parts are whole files.
             case.set("http_object_mode", "range");
-            case.set("nrfiles", 1);
-            case.set("size", bytes);
         }
         case.lasting(pace.case, pace.is_steady)
     };
