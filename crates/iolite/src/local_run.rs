@@ -146,8 +146,13 @@ pub(crate) fn run_jobs(
         }
     };
     // The screen of standard output is taken by data.
-    let plain = RunOptions { output_format: vec![OutputFormat::Normal], ..run.clone() };
-    let run = if writes_to_output(&plan) && !run.has_chosen_format { &plain } else { run };
+    let plain;
+    let run = if writes_to_output(&plan) && !run.has_chosen_format {
+        plain = RunOptions { output_format: vec![OutputFormat::Normal], ..run.clone() };
+        &plain
+    } else {
+        run
+    };
     let mut session = Session::new(name, program(name), run, &mut console);
     session.record(&plan, &machine, saving.is_some());
     session.remember(told);

@@ -363,8 +363,10 @@ impl Session<'_> {
     }
 
     fn snapshot(&mut self, snapshot: &Snapshot) {
-        let so_far = self.recorder.as_ref().and_then(Recorder::latest);
-        let p99 = so_far.and_then(|sample| sample.summed().p99());
+        // Only the line with a bar has it.
+        let recorder =
+            self.recorder.as_ref().filter(|_| self.run.output_format.contains(&OutputFormat::Summary));
+        let p99 = recorder.and_then(Recorder::latest).and_then(|sample| sample.summed().p99());
         let mut text = self.line.redraw(snapshot, p99, self.width());
         let period = Duration::from_millis(self.run.eta_newline);
         if !period.is_zero() && self.last_newline.elapsed() >= period {

@@ -59,6 +59,15 @@ fn moving(address: &str, accept: &str) -> (String, String) {
     }
 }
 
+/// What one scrape of a run gets.
+fn scraped(dir: &Path) -> String {
+    let (running, address) = started(dir, ENDLESS);
+    let (_, body) = moving(&address, "text/plain");
+    running.signal(libc::SIGINT);
+    running.wait();
+    body
+}
+
 #[test]
 pub fn a_run_can_be_scraped() {
     let dir = scratch();
@@ -113,10 +122,7 @@ pub fn a_run_can_be_scraped() {
 #[test]
 fn promtool_finds_nothing() {
     let dir = scratch();
-    let (running, address) = started(dir.path(), ENDLESS);
-    let (_, body) = moving(&address, "text/plain");
-    running.signal(libc::SIGINT);
-    running.wait();
+    let body = scraped(dir.path());
     let promtool = Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(Stdio::piped())
@@ -201,10 +207,7 @@ fn root() -> PathBuf {
 #[test]
 fn the_dashboard_knows_the_metrics() {
     let dir = scratch();
-    let (running, address) = started(dir.path(), ENDLESS);
-    let (_, body) = moving(&address, "text/plain");
-    running.signal(libc::SIGINT);
-    running.wait();
+    let body = scraped(dir.path());
     let text = fs::read_to_string(root().join("deploy/grafana/iolite.json")).unwrap();
     let dashboard: Value = serde_json::from_str(&text).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();

@@ -1,9 +1,9 @@
 //! `--bandwidth-log`: the bandwidth of all jobs together, one file per direction, one line per half second.
 //!
-//! Lines are for multiples of the period from the start of the run: that of its first worker's logs. The controller always looks a little late: what was
-//! transferred since its last look is divided at the edge in proportion to the time. The last line ends with the run; if
-//! less than a tenth of a period is left, the line before it includes the rest. That is why a line is written a period
-//! late.
+//! Lines are for multiples of the period from the start of the run, which is that of its first worker's logs. The
+//! controller always looks a little late: what was transferred since its last look is divided at the edge in proportion to
+//! the time. The last line ends with the run; if less than a tenth of a period is left, the line before it includes the
+//! rest. That is why a line is written a period late.
 
 use super::{Controller, Events, RunError};
 use iolite_logs::{Columns, Sample};
