@@ -55,7 +55,7 @@ impl Node {
 }
 
 /// `0-3,8,10-11`
-fn parse_list(list: &str) -> Vec<u32> {
+pub(crate) fn parse_list(list: &str) -> Vec<u32> {
     list.split(',')
         .filter_map(|part| {
             let (low, high) = part.split_once('-').unwrap_or((part, part));

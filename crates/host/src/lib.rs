@@ -25,6 +25,7 @@ mod memory;
 mod mounts;
 mod refusal;
 mod this_machine;
+mod tracepoints;
 
 pub use control_groups::{ControlGroupVersion, Hierarchy};
 pub use cpus::{Cpus, Node};
@@ -42,6 +43,7 @@ pub use memory::{HugePages, Memory};
 pub use mounts::Mounts;
 pub use refusal::Refusal;
 pub use this_machine::ThisMachine;
+pub use tracepoints::{Field, Tracepoint, Tracing};
 
 pub use iolite_os::nvme::{Format, Guard, Namespace, Protection, ZoneGeometry};
 pub use iolite_os::zones::{Zone, ZoneCondition, ZoneKind};
@@ -182,6 +184,12 @@ pub trait Machine: fmt::Debug {
     /// # Errors
     /// The list of mounts cannot be read.
     fn control_groups(&self) -> Result<Option<Hierarchy>, Refusal>;
+
+    /// The kernel's tracepoints of block I/O, if this process may record them.
+    ///
+    /// # Errors
+    /// The kernel does not show them, or this process lacks the rights; the words name the remedy.
+    fn tracing(&self) -> Result<Tracing, Refusal>;
 
     /// Whether an address may be one of this machine's.
     fn has_address(&self, address: IpAddr) -> bool;

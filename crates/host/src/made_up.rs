@@ -465,6 +465,10 @@ impl Machine for MadeUp {
         Ok(self.control_groups.clone())
     }
 
+    fn tracing(&self) -> Result<crate::Tracing, Refusal> {
+        Ok(crate::Tracing::default())
+    }
+
     fn has_address(&self, address: IpAddr) -> bool {
         address.is_loopback() || self.addresses.contains(&address)
     }

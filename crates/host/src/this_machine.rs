@@ -176,6 +176,10 @@ impl Machine for ThisMachine {
         self.control_groups.get_or_init(Hierarchy::read).clone()
     }
 
+    fn tracing(&self) -> Result<crate::Tracing, Refusal> {
+        crate::Tracing::read()
+    }
+
     fn has_address(&self, address: IpAddr) -> bool {
         // The system refuses addresses of other machines, unless it allows all addresses (net.ipv4.ip_nonlocal_bind).
         let refused = UdpSocket::bind((address, 0)).err();

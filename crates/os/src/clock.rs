@@ -101,6 +101,11 @@ impl Clock {
         Clock { kind: Kind::Kept(word), ..self }
     }
 
+    /// `CLOCK_MONOTONIC` at the start of the run, if this clock is that one.
+    pub fn monotonic_origin(&self) -> Option<u64> {
+        matches!(self.kind, Kind::Monotonic).then_some(self.origin_ns)
+    }
+
     /// Nanoseconds since the start of the run.
     #[inline(always)]
     pub fn now(&self) -> u64 {

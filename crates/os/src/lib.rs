@@ -5,8 +5,8 @@
 //! futexes ([`futex`]), sockets ([`socket`]) and messages through them ([`message`]), waiting for descriptors
 //! ([`poll`]), signals ([`signals`]), processes ([`process`]), their resource usage ([`usage`]) and CPU affinity
 //! ([`processors`]), facts about files ([`files`]), SCSI commands ([`scsi`]), NVMe commands ([`nvme`]), metadata and
-//! write streams of block devices ([`integrity`]), zones of block devices ([`zones`]), and locks that survive their
-//! owner ([`robust`]). Nothing here knows what a job is.
+//! write streams of block devices ([`integrity`]), zones of block devices ([`zones`]), locks that survive their
+//! owner ([`robust`]), and the kernel's tracepoints ([`perf`], [`tracefs`]). Nothing here knows what a job is.
 
 pub mod appearance;
 pub mod clock;
@@ -18,6 +18,7 @@ pub mod integrity;
 pub mod memory;
 pub mod message;
 pub mod nvme;
+pub mod perf;
 pub mod pipe;
 pub mod poll;
 pub mod process;
@@ -28,6 +29,7 @@ pub mod shared;
 pub mod signals;
 pub mod socket;
 pub mod time;
+pub mod tracefs;
 pub mod usage;
 mod zone;
 pub mod zones;
