@@ -28,11 +28,29 @@ fn samples() -> BoxedStrategy<Samples> {
     vec(0..1u64 << 30, 0..5).prop_map(of).boxed()
 }
 
+/// The stages of a few I/Os of a block device.
+fn stages() -> BoxedStrategy<Option<Box<StageTimes>>> {
+    let ios = vec((prop::array::uniform4(0..1u64 << 40), 0..1u64 << 40), 0..6);
+    let counts = prop::array::uniform4(any::<u32>());
+    option::of((ios, counts).prop_map(|(ios, counts)| {
+        let mut times = StageTimes::new(&Stage::OF_BLOCK_DEVICES, false);
+        for (stages, at) in ios {
+            times.record(&stages, at, SlowIo::default);
+        }
+        times.split = counts[0].into();
+        times.merged = counts[1].into();
+        times.without_device = counts[2].into();
+        times.unmatched.insert(Unmatched::Overlap, counts[3].into());
+        Box::new(times)
+    }))
+    .boxed()
+}
+
 fn direction(direction: u32, worker: u32) -> BoxedStrategy<DirectionReport> {
     let priorities = subsequence(vec![0, 1, 2, 3], 0..4).prop_shuffle();
     let latencies = prop::array::uniform6(latency());
-    (any::<[u32; 5]>(), 0..9000u64, latencies, samples(), samples(), priorities)
-        .prop_map(move |(n, runtime_ms, latencies, bw, iops, priorities)| {
+    (any::<[u32; 5]>(), 0..9000u64, latencies, samples(), samples(), priorities, stages())
+        .prop_map(move |(n, runtime_ms, latencies, bw, iops, priorities, stages)| {
             let [slat, clat, lat, intended, first_byte, of_each] = latencies;
             let priority = |(place, priority)| {
                 let order = [direction, worker, place];
@@ -51,6 +69,7 @@ fn direction(direction: u32, worker: u32) -> BoxedStrategy<DirectionReport> {
                 intended,
                 first_byte,
                 priorities: (0..).zip(priorities).map(priority).collect(),
+                stages,
                 bw,
                 iops,
             }

@@ -11,6 +11,7 @@
 //! | one report from those of all workers; of several machines | `merge.rs`; `hosts.rs` |
 //! | the run over time, in windows that are merged as it grows | `series.rs` |
 //! | steady states | `steady.rs` |
+//! | where the time of I/Os went | `stages.rs` |
 //! | what the status line and pages see | `snapshot.rs`, `event.rs` |
 //! | numbers that JavaScript would round | `serial.rs`, `histogram.rs` |
 
@@ -32,6 +33,7 @@ mod samples;
 mod serial;
 mod series;
 mod snapshot;
+mod stages;
 mod steady;
 
 pub use distribution::*;
@@ -47,4 +49,5 @@ pub use report::*;
 pub use samples::*;
 pub use series::*;
 pub use snapshot::*;
+pub use stages::*;
 pub use steady::*;

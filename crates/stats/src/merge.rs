@@ -251,6 +251,12 @@ impl AddAssign<&DirectionReport> for DirectionReport {
             }
         }
         self.priorities.sort_by_key(|priority| priority.order);
+        if let Some(theirs) = &other.stages {
+            match &mut self.stages {
+                Some(mine) => **mine += theirs,
+                None => self.stages.clone_from(&other.stages),
+            }
+        }
         self.bw += &other.bw;
         self.iops += &other.iops;
     }

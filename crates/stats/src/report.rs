@@ -2,7 +2,7 @@
 
 use crate::{
     Depths, Facts, Histogram, IdleReport, Latency, LatencyClasses, PriorityLatency, Samples, Series,
-    SteadyReport,
+    StageTimes, SteadyReport,
 };
 use iolite_types::{PerDirection, RunEnd, WRONG_DATA, describe_errno, describe_job_error};
 use serde::{Deserialize, Serialize};
@@ -287,6 +287,9 @@ pub struct DirectionReport {
     pub first_byte: Latency,
     /// Latency by priority, if I/Os have different ones.
     pub priorities: Vec<PriorityLatency>,
+    /// Where the time went, if that was measured.
+    #[serde(default)]
+    pub stages: Option<Box<StageTimes>>,
     /// Bandwidth samples in KiB/s.
     pub bw: Samples,
     /// IOPS samples.

@@ -1,0 +1,474 @@
+//! Where the time of I/Os went: the stages between issue and completion.
+//!
+//! The stages of one I/O follow each other without gaps, so they add up to its latency. Sums are kept for each bucket
+//! of that latency: what p99 is made of, and whose the tail is, follow from them and merge exactly.
+
+use crate::{BUCKETS, Latency, bucket_of, midpoint};
+use iolite_types::Direction;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
+/// A stage of an I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// From issue until the kernel's block layer has it (for servers: until the request is handed over).
+    Submit,
+    /// From the block layer until the driver has it.
+    Queue,
+    /// From the driver until the device has completed it.
+    Device,
+    /// Until there is a connection to the server.
+    Connect,
+    /// Until TLS is agreed on.
+    Tls,
+    /// Until the request is sent.
+    Send,
+    /// Until the first byte of the answer.
+    FirstByte,
+    /// Until its last byte.
+    LastByte,
+    /// The way to the server, its work, and the way back.
+    Server,
+    /// From completion until the job has noticed.
+    Reap,
+}
+
+impl Stage {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Submit => "submit",
+            Stage::Queue => "queue",
+            Stage::Device => "device",
+            Stage::Connect => "connect",
+            Stage::Tls => "tls",
+            Stage::Send => "send",
+            Stage::FirstByte => "first byte",
+            Stage::LastByte => "last byte",
+            Stage::Server => "server",
+            Stage::Reap => "reap",
+        }
+    }
+
+    /// Where it begins and ends.
+    pub fn span(self) -> &'static str {
+        match self {
+            Stage::Submit => "issue → block layer",
+            Stage::Queue => "block layer → driver",
+            Stage::Device => "driver → completion",
+            Stage::Connect => "issue → connected",
+            Stage::Tls => "connected → TLS agreed",
+            Stage::Send => "→ request sent",
+            Stage::FirstByte => "sent → first byte",
+            Stage::LastByte => "first → last byte",
+            Stage::Server => "sent → answered",
+            Stage::Reap => "completion → reaped",
+        }
+    }
+
+    /// Whose time it is, as the subject of a sentence.
+    pub fn owner(self) -> &'static str {
+        match self {
+            Stage::Submit | Stage::Send => "the submission's",
+            Stage::Queue => "the queue's",
+            Stage::Device => "the device's",
+            Stage::Connect | Stage::Tls => "the connection's",
+            Stage::FirstByte | Stage::LastByte | Stage::Server => "the server's and the network's",
+            Stage::Reap => "the software's after completion",
+        }
+    }
+
+    /// The stages of I/Os on block devices.
+    pub const OF_BLOCK_DEVICES: [Stage; 4] = [Stage::Submit, Stage::Queue, Stage::Device, Stage::Reap];
+}
+
+/// Why the stages of an I/O are not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unmatched {
+    /// Records of the kernel or of the job were lost meanwhile.
+    Lost,
+    /// Others accessed the same sectors at the same time.
+    Overlap,
+    /// I/Os of one submission could not be told apart.
+    Batch,
+    /// The kernel handed it to another thread, and its place on the device is not known.
+    Thread,
+    /// The kernel's stamps contradict the job's.
+    Order,
+}
+
+impl Unmatched {
+    /// All reasons.
+    pub const ALL: [Unmatched; 5] =
+        [Unmatched::Lost, Unmatched::Overlap, Unmatched::Batch, Unmatched::Thread, Unmatched::Order];
+
+    /// The reason, for a report.
+    pub fn words(self) -> &'static str {
+        match self {
+            Unmatched::Lost => "records lost",
+            Unmatched::Overlap => "same sectors in flight twice",
+            Unmatched::Batch => "submitted together",
+            Unmatched::Thread => "submitted by another thread",
+            Unmatched::Order => "stamps out of order",
+        }
+    }
+}
+
+/// The time of one stage.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageTime {
+    /// The stage.
+    pub stage: Stage,
+    /// How long it took.
+    pub latency: Latency,
+}
+
+/// One of the slowest I/Os. They are ordered by their latency.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SlowIo {
+    /// Its latency, in nanoseconds.
+    pub whole_ns: u64,
+    /// The time of each stage.
+    pub stages_ns: Vec<u64>,
+    /// When it was complete, in nanoseconds since the first I/O.
+    pub at_ns: u64,
+    /// Its offset in the file.
+    pub offset: u64,
+    /// Its bytes.
+    pub length: u64,
+    /// The file.
+    pub file: String,
+    /// Its direction.
+    pub direction: Option<Direction>,
+}
+
+/// The I/Os that were completed in a window of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageWindow {
+    /// How many.
+    pub ios: u64,
+    /// The sum of each stage, in nanoseconds.
+    pub sums_ns: Vec<u64>,
+}
+
+/// Where the time of the I/Os of a direction went.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageTimes {
+    /// The stages, in the order of time.
+    pub stages: Vec<StageTime>,
+    /// The latency that they add up to.
+    pub whole: Latency,
+    /// It begins before submission (lat), because the engine's own issue stamp comes after it; else it is clat.
+    pub from_start: bool,
+    /// For each bucket of that latency, the sum of each stage in nanoseconds.
+    sums: BTreeMap<u16, Vec<u64>>,
+    /// The length of a window, in nanoseconds.
+    pub window_ns: u64,
+    /// The windows, from the first I/O on.
+    pub windows: Vec<StageWindow>,
+    /// The slowest, in descending order: at most [`StageTimes::MOST_SLOWEST`].
+    pub slowest: Vec<SlowIo>,
+    /// I/Os that needed several requests: their stages are those of the one that was complete last.
+    pub split: u64,
+    /// I/Os that shared a request with others.
+    pub merged: u64,
+    /// I/Os that no device took part in: answered from or taken over by the page cache.
+    pub without_device: u64,
+    /// I/Os whose stages are not known, and why.
+    pub unmatched: BTreeMap<Unmatched, u64>,
+    /// Records of the kernel that were lost in the whole run.
+    pub lost_records: u64,
+}
+
+impl StageTimes {
+    /// How many of the slowest I/Os are kept.
+    pub const MOST_SLOWEST: usize = 100;
+    /// The length of the first windows.
+    const SHORTEST_WINDOW_NS: u64 = 100_000_000;
+    /// The most windows; then they become twice as long.
+    const MOST_WINDOWS: usize = 240;
+
+    /// Nothing yet, of these stages.
+    pub fn new(stages: &[Stage], from_start: bool) -> StageTimes {
+        StageTimes {
+            stages: stages.iter().map(|&stage| StageTime { stage, latency: Latency::default() }).collect(),
+            whole: Latency::default(),
+            from_start,
+            sums: BTreeMap::new(),
+            window_ns: Self::SHORTEST_WINDOW_NS,
+            windows: Vec::new(),
+            slowest: Vec::new(),
+            split: 0,
+            merged: 0,
+            without_device: 0,
+            unmatched: BTreeMap::new(),
+            lost_records: 0,
+        }
+    }
+
+    /// Adds an I/O whose stages took this long, which was complete at `at_ns`. `slow` describes it, if it is among the
+    /// slowest.
+    pub fn record(&mut self, stages_ns: &[u64], at_ns: u64, slow: impl FnOnce() -> SlowIo) {
+        let whole_ns = stages_ns.iter().sum();
+        let bucket = bucket_of(whole_ns) as u16;
+        record(&mut self.whole, whole_ns);
+        let sums = self.sums.entry(bucket).or_insert_with(|| vec![0; stages_ns.len()]);
+        for ((stage, sum), &time) in self.stages.iter_mut().zip(sums).zip(stages_ns) {
+            record(&mut stage.latency, time);
+            *sum += time;
+        }
+        let mut number = (at_ns / self.window_ns) as usize;
+        while number >= Self::MOST_WINDOWS {
+            self.coarsen();
+            number = (at_ns / self.window_ns) as usize;
+        }
+        if self.windows.len() <= number {
+            let empty = StageWindow { ios: 0, sums_ns: vec![0; stages_ns.len()] };
+            self.windows.resize(number + 1, empty);
+        }
+        let window = &mut self.windows[number];
+        window.ios += 1;
+        window.sums_ns.iter_mut().zip(stages_ns).for_each(|(sum, time)| *sum += time);
+        let is_full = self.slowest.len() == Self::MOST_SLOWEST;
+        if !is_full || self.slowest.last().is_some_and(|last| last.whole_ns < whole_ns) {
+            let place = self.slowest.partition_point(|known| known.whole_ns >= whole_ns);
+            let stages_ns = stages_ns.to_vec();
+            self.slowest.insert(place, SlowIo { whole_ns, stages_ns, at_ns, ..slow() });
+            self.slowest.truncate(Self::MOST_SLOWEST);
+        }
+    }
+
+    /// Counts an I/O whose stages are not known.
+    pub fn not_matched(&mut self, why: Unmatched) {
+        *self.unmatched.entry(why).or_default() += 1;
+    }
+
+    /// Makes windows twice as long.
+    fn coarsen(&mut self) {
+        self.window_ns *= 2;
+        let pairs = std::mem::take(&mut self.windows);
+        self.windows = pairs
+            .chunks(2)
+            .map(|pair| {
+                let mut sum = pair[0].clone();
+                pair[1..].iter().for_each(|more| sum += more);
+                sum
+            })
+            .collect();
+    }
+
+    /// I/Os whose stages are not known.
+    pub fn all_unmatched(&self) -> u64 {
+        self.unmatched.values().sum()
+    }
+
+    /// All I/Os that were seen.
+    pub fn seen(&self) -> u64 {
+        self.whole.moments.count + self.without_device + self.all_unmatched()
+    }
+
+    /// The share of each stage in the time of the slowest part of the I/Os (0.001 = the slowest 0.1%); `None` = there
+    /// are none. Of a bucket that belongs to it only in part, all I/Os count in proportion.
+    pub fn shares_of_slowest(&self, part: f64) -> Option<Vec<f64>> {
+        let wanted = (self.whole.moments.count as f64 * part).max(1.0);
+        let counts: BTreeMap<usize, u64> = self.whole.histogram.occupied().collect();
+        let mut left = wanted;
+        let mut sums = vec![0.0; self.stages.len()];
+        for (bucket, &count) in counts.iter().rev() {
+            let taken = (left / count as f64).min(1.0);
+            if let Some(times) = self.sums.get(&(*bucket as u16)) {
+                sums.iter_mut().zip(times).for_each(|(sum, &time)| *sum += taken * time as f64);
+            }
+            left -= count as f64;
+            if left <= 0.0 {
+                break;
+            }
+        }
+        let whole: f64 = sums.iter().sum();
+        (whole > 0.0).then(|| sums.iter().map(|sum| sum / whole).collect())
+    }
+
+    /// What a percentile of the latency is made of: the mean time of each stage among the I/Os of its bucket, in
+    /// nanoseconds. Zeros if there are no I/Os.
+    pub fn made_of(&self, percentile: f64) -> Vec<f64> {
+        let value = self.whole.histogram.percentiles(&[percentile])[0];
+        let count = self.whole.histogram.occupied().find(|&(bucket, _)| midpoint(bucket) == value);
+        match count.and_then(|(bucket, count)| Some((self.sums.get(&(bucket as u16))?, count))) {
+            Some((sums, count)) => sums.iter().map(|&sum| sum as f64 / count as f64).collect(),
+            None => vec![0.0; self.stages.len()],
+        }
+    }
+
+    /// The sums of each stage for each bucket of the latency that has I/Os.
+    pub fn sums(&self) -> impl Iterator<Item = (usize, &[u64])> {
+        self.sums.iter().map(|(&bucket, sums)| (usize::from(bucket), &sums[..]))
+    }
+
+    /// Whose the tail is: the stage with the largest share in the slowest 0.1%, and that share.
+    pub fn tail(&self) -> Option<(Stage, f64)> {
+        let shares = self.shares_of_slowest(SLOWEST_PART)?;
+        let largest = shares.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
+        Some((self.stages[largest.0].stage, *largest.1))
+    }
+
+    /// Whether these values fit each other: for results that come from elsewhere.
+    pub fn is_sound(&self) -> bool {
+        let stages = self.stages.len();
+        self.window_ns >= Self::SHORTEST_WINDOW_NS
+            && self.sums.iter().all(|(&bucket, sums)| usize::from(bucket) < BUCKETS && sums.len() == stages)
+            && self.windows.iter().all(|window| window.sums_ns.len() == stages)
+            && self.windows.len() <= Self::MOST_WINDOWS
+            && self.slowest.len() <= Self::MOST_SLOWEST
+    }
+}
+
+/// The part of all I/Os that reports call the tail.
+pub const SLOWEST_PART: f64 = 0.001;
+
+fn record(latency: &mut Latency, value: u64) {
+    latency.moments.record(value);
+    latency.histogram.record(value);
+}
+
+impl AddAssign<&StageWindow> for StageWindow {
+    fn add_assign(&mut self, other: &StageWindow) {
+        self.ios = self.ios.saturating_add(other.ios);
+        let sums = self.sums_ns.iter_mut().zip(&other.sums_ns);
+        sums.for_each(|(mine, theirs)| *mine = mine.saturating_add(*theirs));
+    }
+}
+
+impl AddAssign<&StageTimes> for StageTimes {
+    /// Adds up I/Os with the same stages. Those of other stages (one job is reported with another whose engine is of
+    /// another kind) are left out: there is no sum of a device's and a server's time.
+    fn add_assign(&mut self, other: &StageTimes) {
+        let same = self.stages.iter().map(|stage| stage.stage).eq(other.stages.iter().map(|one| one.stage));
+        if !same || self.from_start != other.from_start {
+            return;
+        }
+        self.whole += &other.whole;
+        for (mine, theirs) in self.stages.iter_mut().zip(&other.stages) {
+            mine.latency += &theirs.latency;
+        }
+        for (&bucket, sums) in &other.sums {
+            let mine = self.sums.entry(bucket).or_insert_with(|| vec![0; sums.len()]);
+            mine.iter_mut().zip(sums).for_each(|(mine, theirs)| *mine = mine.saturating_add(*theirs));
+        }
+        let mut other_windows = other.clone_windows();
+        while self.window_ns < other_windows.window_ns {
+            self.coarsen();
+        }
+        while other_windows.window_ns < self.window_ns {
+            other_windows.coarsen();
+        }
+        for (number, window) in other_windows.windows.iter().enumerate() {
+            match self.windows.get_mut(number) {
+                Some(mine) => *mine += window,
+                None => self.windows.push(window.clone()),
+            }
+        }
+        self.slowest.extend(other.slowest.iter().cloned());
+        self.slowest.sort_by(|a, b| b.cmp(a));
+        self.slowest.truncate(Self::MOST_SLOWEST);
+        for (mine, theirs) in [
+            (&mut self.split, other.split),
+            (&mut self.merged, other.merged),
+            (&mut self.without_device, other.without_device),
+        ] {
+            *mine = mine.saturating_add(theirs);
+        }
+        for (&why, count) in &other.unmatched {
+            let mine = self.unmatched.entry(why).or_default();
+            *mine = mine.saturating_add(*count);
+        }
+        // Both saw the same losses, unless they come from different machines.
+        self.lost_records = self.lost_records.max(other.lost_records);
+    }
+}
+
+impl StageTimes {
+    /// Only the windows.
+    fn clone_windows(&self) -> StageTimes {
+        StageTimes {
+            window_ns: self.window_ns,
+            windows: self.windows.clone(),
+            ..StageTimes::new(&[], self.from_start)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(ios: &[[u64; 4]]) -> StageTimes {
+        let mut times = StageTimes::new(&Stage::OF_BLOCK_DEVICES, false);
+        for (number, stages) in ios.iter().enumerate() {
+            times.record(stages, number as u64 * 1_000_000, || SlowIo {
+                offset: number as u64,
+                ..SlowIo::default()
+            });
+        }
+        times
+    }
+
+    #[test]
+    fn stages_add_up_to_the_whole() {
+        let times = times(&[[1000, 200, 50_000, 800], [1000, 0, 70_000, 1000]]);
+        let sum: u128 = times.stages.iter().map(|stage| stage.latency.moments.sum).sum();
+        assert_eq!(times.whole.moments.sum, sum);
+        assert_eq!((times.whole.moments.count, times.seen()), (2, 2));
+        assert_eq!(times.stages[2].latency.moments.max, 70_000);
+        assert_eq!(times.slowest.iter().map(|slow| slow.offset).collect::<Vec<_>>(), [1, 0]);
+    }
+
+    #[test]
+    fn the_tail_is_whose_time_it_is_and_not_what_is_usual() {
+        let mut ios = vec![[10_000, 100, 5_000, 900]; 999];
+        ios.push([10_000, 100, 900_000, 900]);
+        let times = times(&ios);
+        let (stage, share) = times.tail().unwrap();
+        assert_eq!(stage, Stage::Device);
+        assert!((0.98..0.99).contains(&share), "{share}");
+        let usual = times.made_of(50.0);
+        assert_eq!(usual, [10_000.0, 100.0, 5_000.0, 900.0]);
+        assert_eq!(times.made_of(99.99)[2], 900_000.0);
+        assert!(StageTimes::new(&Stage::OF_BLOCK_DEVICES, false).tail().is_none());
+    }
+
+    #[test]
+    fn merging_is_the_same_as_recording_together() {
+        let (first, second) = ([[10, 20, 3000, 40]; 30], [[11, 0, 9000, 1]; 90]);
+        let mut merged = times(&first);
+        merged += &times(&second);
+        let all: Vec<[u64; 4]> = first.into_iter().chain(second).collect();
+        let together = times(&all);
+        assert_eq!(
+            (&merged.whole, &merged.stages, &merged.sums),
+            (&together.whole, &together.stages, &together.sums)
+        );
+        assert_eq!(merged.slowest.len(), 100);
+        assert_eq!(merged.windows.iter().map(|window| window.ios).sum::<u64>(), 120);
+        assert!(merged.is_sound());
+        let mut other = StageTimes::new(&[Stage::Server], false);
+        other += &merged;
+        assert_eq!(other.whole.moments.count, 0, "stages of another kind are not added");
+    }
+
+    #[test]
+    fn windows_become_longer_and_keep_all_ios() {
+        let mut times = StageTimes::new(&Stage::OF_BLOCK_DEVICES, false);
+        for second in 0..1000 {
+            times.record(&[1, 2, 3, 4], second * 1_000_000_000, SlowIo::default);
+        }
+        assert!(times.windows.len() <= StageTimes::MOST_WINDOWS && times.windows.len() > 100);
+        assert_eq!(times.windows.iter().map(|window| window.ios).sum::<u64>(), 1000);
+        let mut short = StageTimes::new(&Stage::OF_BLOCK_DEVICES, false);
+        short.record(&[1, 1, 1, 1], 0, SlowIo::default);
+        short += &times;
+        assert_eq!((short.windows[0].ios, short.window_ns), (times.windows[0].ios + 1, times.window_ns));
+    }
+}
