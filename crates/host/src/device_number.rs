@@ -14,18 +14,18 @@ pub struct DeviceNumber {
 
 impl DeviceNumber {
     /// Decodes the kernel's number.
-    pub(crate) fn of(device: u64) -> DeviceNumber {
+    pub fn of(device: u64) -> DeviceNumber {
         DeviceNumber { major: libc::major(device), minor: libc::minor(device) }
     }
 
     /// Parses `8:16`.
-    pub(crate) fn parse(text: &str) -> Option<DeviceNumber> {
+    pub fn parse(text: &str) -> Option<DeviceNumber> {
         let (major, minor) = text.trim().split_once(':')?;
         Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
     }
 
     /// The directory in which sysfs describes the block device of this number.
-    pub(crate) fn directory(self) -> PathBuf {
+    pub fn directory(self) -> PathBuf {
         PathBuf::from(format!("/sys/dev/block/{}:{}", self.major, self.minor))
     }
 }

@@ -65,7 +65,8 @@ impl Tracing {
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound && number >= Tracing::REQUIRED => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    let words = format!("this kernel has no tracepoint {name} (CONFIG_BLOCK, CONFIG_TRACEPOINTS)");
+                    let words =
+                        format!("this kernel has no tracepoint {name} (CONFIG_BLOCK, CONFIG_TRACEPOINTS)");
                     return Err(Refusal { errno: Some(libc::ENOENT), words });
                 }
                 Err(error) => return Err(Refusal::from(error).about(name)),
@@ -84,8 +85,10 @@ fn unreadable(error: &io::Error) -> Refusal {
             "the kernel's tracepoints cannot be read; as root, `mount -o remount,mode=755 /sys/kernel/tracing` \
              allows it, or run as root"
         }
-        _ => "the kernel's tracepoints cannot be found; as root, `mount -t tracefs nodev /sys/kernel/tracing` \
-              shows them (a container needs the host's), or run as root",
+        _ => {
+            "the kernel's tracepoints cannot be found; as root, `mount -t tracefs nodev /sys/kernel/tracing` \
+              shows them (a container needs the host's), or run as root"
+        }
     };
     Refusal { errno: error.raw_os_error(), words: words.to_owned() }
 }
@@ -132,10 +135,8 @@ impl Field {
         let mut parts = line.split(';').map(str::trim);
         let declared = parts.next()?;
         let name = declared.split_whitespace().next_back()?;
-        let mut field = Field {
-            name: name.split('[').next()?.trim_start_matches('*').to_owned(),
-            ..Field::default()
-        };
+        let mut field =
+            Field { name: name.split('[').next()?.trim_start_matches('*').to_owned(), ..Field::default() };
         for part in parts {
             match part.split_once(':') {
                 Some(("offset", number)) => field.offset = number.parse().ok()?,

@@ -50,6 +50,44 @@ pub fn has_hole(file: &std::fs::File) -> bool {
     u64::try_from(hole).is_ok_and(|hole| hole < length)
 }
 
+/// Where a part of a file lies on its device, in bytes from the device's beginning; `None` = it has no place, several
+/// ones, or the file system does not say.
+pub fn physical_offset(file: &std::fs::File, offset: u64, length: u64) -> Option<u64> {
+    /// `FS_IOC_FIEMAP`
+    const FIEMAP: libc::c_ulong = 0xc020_660b;
+    /// `FIEMAP_EXTENT_UNKNOWN`, `_DELALLOC`, `_ENCODED`, `_DATA_INLINE`, `_DATA_TAIL`: the place says nothing.
+    const NO_PLACE: u32 = 0x2 | 0x4 | 0x8 | 0x200 | 0x400;
+    #[repr(C)]
+    #[derive(Default)]
+    struct Extent {
+        logical: u64,
+        physical: u64,
+        length: u64,
+        reserved: [u64; 2],
+        flags: u32,
+        reserved_too: [u32; 3],
+    }
+    #[repr(C)]
+    #[derive(Default)]
+    struct Map {
+        start: u64,
+        length: u64,
+        flags: u32,
+        mapped: u32,
+        room: u32,
+        reserved: u32,
+        extents: [Extent; 1],
+    }
+    let mut map = Map { start: offset, length, room: 1, ..Map::default() };
+    // SAFETY: the structure is the kernel's, with room for one extent, and valid through the call.
+    if unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP, &raw mut map) } != 0 || map.mapped == 0 {
+        return None;
+    }
+    let extent = &map.extents[0];
+    let covers = extent.logical <= offset && offset + length <= extent.logical + extent.length;
+    (covers && extent.flags & NO_PLACE == 0).then(|| extent.physical + (offset - extent.logical))
+}
+
 /// Locks a file for this process alone until it is closed; `WouldBlock` = another process has locked it.
 ///
 /// # Errors

@@ -26,6 +26,7 @@ pub mod processors;
 pub mod robust;
 pub mod scsi;
 pub mod shared;
+pub mod shared_ring;
 pub mod signals;
 pub mod socket;
 pub mod time;

@@ -39,6 +39,20 @@ fn map_for(
     if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address) }
 }
 
+/// An empty file in memory, which no path shows.
+///
+/// # Errors
+/// There is no free descriptor.
+pub fn file(name: &std::ffi::CStr) -> io::Result<std::fs::File> {
+    // SAFETY: the name is a valid string.
+    let descriptor = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new, and nothing else owns it.
+    Ok(unsafe { std::os::fd::FromRawFd::from_raw_fd(descriptor) })
+}
+
 /// Replaces the first `bytes` of a mapping by a mapping of a descriptor.
 ///
 /// # Errors

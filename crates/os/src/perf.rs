@@ -186,9 +186,7 @@ impl Ring {
             let at = (tail as usize) & (self.room - 1);
             let body = if at + size <= self.room {
                 // SAFETY: the bytes are within the mapping, and the kernel does not write to them until the tail moves.
-                unsafe {
-                    std::slice::from_raw_parts(self.pages.add(self.start + at + HEADER), size - HEADER)
-                }
+                unsafe { std::slice::from_raw_parts(self.pages.add(self.start + at + HEADER), size - HEADER) }
             } else {
                 self.join(at, size);
                 &self.joined[HEADER..size]

@@ -31,6 +31,7 @@ pub fn job(
     ];
     let mut obstacles = crate::engines::obstacles(options, engine, run);
     obstacles.extend(crate::zones::obstacles(options, engine));
+    obstacles.extend(measuring::obstacle_to_stages(options, engine));
     if run.readonly {
         obstacles.extend(readonly::obstacles(options, engine, replays, machine));
     }

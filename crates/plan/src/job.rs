@@ -13,6 +13,7 @@ pub use watching::{SamplingRules, SteadyRules};
 
 use crate::Problem;
 use crate::control_groups::ControlGroup;
+use crate::measuring::StageRules;
 use iolite_options::engines::{CpuioOptions, EngineInfo, NameAct, NameKind, NameUse, Target, UnitKind};
 use iolite_options::{ExitWhat, JobOptions, NumaPolicy, ReadWrite};
 use iolite_stats::RateLimits;
@@ -84,6 +85,8 @@ pub struct JobPlan {
     pub control_group: Option<ControlGroup>,
     /// The directory of files that the run creates for itself (`--aux-path`).
     pub auxiliary: PathBuf,
+    /// How the stages of its I/Os are found; `None` = they are not measured (`stages`).
+    pub stages: Option<StageRules>,
     /// Its options.
     pub(crate) options: Arc<JobOptions>,
 }
@@ -137,6 +140,7 @@ impl JobPlan {
             end: EndRules::of(&options),
             ends_with_io: options.engine.of::<CpuioOptions>().is_some_and(|own| own.exit_on_io_done),
             starts_programs: options.engine.starts_programs(),
+            stages: StageRules::of(&options, engine.facets),
             report: ReportRules::of(&options),
             limits: limits(&options),
             sampling: SamplingRules::of(&options),

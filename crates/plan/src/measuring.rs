@@ -1,6 +1,57 @@
-//! Checks that a job measures the quantities that it watches.
+//! What a job measures: checks that it measures what it watches, and how the stages of its I/Os are found.
 
-use iolite_options::{JobOptions, SteadyStateCriterion};
+use iolite_options::engines::{Completion, EngineInfo, Facets, Obstacle, Target};
+use iolite_options::{ClockSource, JobOptions, SteadyStateCriterion, SubmitMode};
+use serde::{Deserialize, Serialize};
+
+/// How the stages of I/Os are found (`stages`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageRules {
+    /// I/Os begin before they are submitted, because their issue stamp comes after it (`StageTimes::from_start`).
+    pub from_start: bool,
+    /// Threads of a library submit them.
+    pub by_other_threads: bool,
+}
+
+impl StageRules {
+    pub(crate) fn of(options: &JobOptions, facets: Facets) -> Option<StageRules> {
+        options.measurement.stages.then(|| StageRules {
+            from_start: !facets.is_synchronous(),
+            by_other_threads: facets.completion == Completion::LibraryThreads,
+        })
+    }
+}
+
+/// Why the stages of the job's I/Os cannot be measured.
+pub(crate) fn obstacle_to_stages(options: &JobOptions, engine: &EngineInfo) -> Option<Obstacle> {
+    if !options.measurement.stages {
+        return None;
+    }
+    let name = engine.name;
+    let facets = engine.facets;
+    let on_block_devices = facets.has_local_files() && facets.moves_data() && facets.target == Target::Any;
+    if !on_block_devices {
+        let message = format!(
+            "stages: ioengine={name} does not go through the kernel's block layer, where stages are observed; use psync, \
+             libaio, io_uring or another engine for files and block devices"
+        );
+        return Some(("stages", message));
+    }
+    if options.measurement.clocksource.is_some_and(|clock| clock != ClockSource::ClockGetTime) {
+        let message =
+            "clocksource: stages need the clock of the kernel's stamps, clock_gettime; leave clocksource out";
+        return Some(("clocksource", message.to_owned()));
+    }
+    if let Some(cpu) = options.measurement.gtod_cpu {
+        let message = format!("gtod_cpu={cpu}: stages need exact stamps of each I/O; leave gtod_cpu out");
+        return Some(("gtod_cpu", message));
+    }
+    (options.depth.io_submit_mode == SubmitMode::Offload).then(|| {
+        let message = "io_submit_mode=offload: stages are observed in the thread that issues I/Os; leave \
+                       io_submit_mode out";
+        ("io_submit_mode", message.to_owned())
+    })
+}
 
 /// The obstacles: each with the option to blame and the reason.
 pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {

@@ -1,4 +1,4 @@
-//! Checks that the system supports what jobs use: clocks by number, atomic writes.
+//! Checks that the system supports what jobs use: clocks by number, atomic writes, tracepoints.
 
 use crate::{JobPlan, Plan, Problem, WorkerPlan};
 use iolite_host::{AtomicWrites, Machine};
@@ -15,7 +15,12 @@ pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
         let job = plan.job_of(worker);
         Some(Problem::of(&job.options, "atomic", atomic_writes(job, worker, machine)?))
     });
-    clocks.chain(writes).collect()
+    let stages = plan.jobs.iter().filter(|job| job.stages.is_some());
+    let stages = stages.filter_map(|job| {
+        let refusal = machine.tracing().err()?;
+        Some(Problem::of(&job.options, "stages", format!("stages: {refusal}")))
+    });
+    clocks.chain(writes).chain(stages).collect()
 }
 
 fn without_clock(options: &JobOptions, machine: &dyn Machine) -> Option<String> {

@@ -4,6 +4,7 @@
 //! 3.42: two blanks per level, ` : ` between key and value, six decimals for numbers that are not integers.
 
 mod over_time;
+mod stages;
 mod writer;
 
 pub use over_time::series_since;
@@ -53,6 +54,8 @@ impl Exporter for Json {
         if program.is_itself() {
             side_by_side(&mut json, report)?;
             over_time::write(&mut json, report)?;
+        } else {
+            over_time::write_asked(&mut json, report)?;
         }
         json.close_root()
     }

@@ -9,7 +9,7 @@ use crate::units::{self, Units};
 use crate::{Exporter, Program, clock, cluster, comparison, far_end, idleness, percentiles, rates};
 use iolite_stats::{
     BlockReport, BlockState, Cluster, DirectionReport, DiskCounters, DiskReport, First, GroupDirection,
-    GroupReport, JobReport, Latency, Quantity, Report, Samples, SteadyReport, Unified,
+    GroupReport, JobReport, Latency, Quantity, Report, SLOWEST_PART, Samples, SteadyReport, Unified,
 };
 use iolite_types::{Direction, describe_errno, describe_job_error};
 use std::io::{self, Write};
@@ -172,6 +172,7 @@ fn write_job(report: &Report, job: &JobReport, program: &Program, out: &mut dyn 
     write_depths(job, out)?;
     write_issued(job, program, out)?;
     write_lateness(job, out)?;
+    write_stages(report, job, out)?;
     if program.is_itself() {
         write_far_ends(report, job, out)?;
     }
@@ -189,6 +190,52 @@ fn write_job(report: &Report, job: &JobReport, program: &Program, out: &mut dyn 
         write_blocks(blocks, &job.display.percentiles, out)?;
     }
     job.steady_state.as_ref().map_or(Ok(()), |state| write_steady_state(state, job_units(job), out))
+}
+
+/// Where the time went, per direction.
+fn write_stages(report: &Report, job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
+    const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
+    for block in rates::blocks(report, job) {
+        let Some(times) = &block.measured.stages else { continue };
+        let shares = times.shares_of_slowest(SLOWEST_PART).unwrap_or_default();
+        let cells = |name: &str, span: &str, latency: &Latency, share: String| {
+            let [p50, p99, p999] = latency.histogram.percentiles(&PERCENTILES)[..] else {
+                unreachable!("one value for each percentile")
+            };
+            let mean = latency.moments.mean().round() as u64;
+            let [mean, p50, p99, p999] = [mean, p50, p99, p999].map(units::duration);
+            [name.to_owned(), span.to_owned(), mean, p50, p99, p999, share]
+        };
+        let mut lines = vec![["", "", "mean", "p50", "p99", "p99.9", "of slowest 0.1%"].map(str::to_owned)];
+        for (number, stage) in times.stages.iter().enumerate() {
+            let share = shares.get(number).map_or("-".to_owned(), |share| format!("{:.1}%", 100.0 * share));
+            let mut span = stage.stage.span().to_owned();
+            if number == 0 && times.from_start {
+                span = span.replace("issue", "start");
+            }
+            lines.push(cells(stage.stage.name(), &span, &stage.latency, share));
+        }
+        lines.push(cells(if times.from_start { "lat" } else { "clat" }, "", &times.whole, String::new()));
+        writeln!(out, "  stages, {}: where the time went", block.name())?;
+        write_table(&lines, 2, out)?;
+        let mut counts = vec![format!("unmatched {} of {}", times.all_unmatched(), times.seen())];
+        counts.extend(times.unmatched.iter().map(|(why, count)| format!("{} {count}", why.words())));
+        counts.push(format!("lost records {}", times.lost_records));
+        let kinds = [
+            ("no device", times.without_device),
+            ("several requests", times.split),
+            ("shared requests", times.merged),
+        ];
+        counts.extend(
+            kinds.iter().filter(|(_, count)| *count > 0).map(|(kind, count)| format!("{kind} {count}")),
+        );
+        writeln!(out, "  {}", counts.join(", "))?;
+        if let Some((stage, share)) = times.tail() {
+            let owner = stage.owner();
+            writeln!(out, "  The tail is {owner}: {:.0}% of the time of the slowest 0.1%.", 100.0 * share)?;
+        }
+    }
+    Ok(())
 }
 
 fn write_blocks(blocks: &BlockReport, percentiles: &[f64], out: &mut dyn Write) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! Collects the report: fills in the values of each worker, which [`Report::merge`] then makes into one report.
 
 use crate::shared::{Control, Slot};
+use crate::stages::StageResults;
 use iolite_plan::{JobPlan, Plan};
 use iolite_stats::live::LiveStats;
 use iolite_stats::{
@@ -43,6 +44,8 @@ pub struct Circumstances<'a> {
     pub disks: Vec<DiskReport>,
     /// The idleness of the CPUs, if it is measured.
     pub idleness: Option<IdleReport>,
+    /// The stages of each worker's I/Os, if they are known.
+    pub stages: Option<&'a StageResults>,
 }
 
 /// Makes the report. `slot` and `known` return the data about each worker.
@@ -143,6 +146,11 @@ fn measure(job: &mut JobReport, at: &Circumstances<'_>, planned: &JobPlan, slot:
     job.elapsed_s = at.now_ns.saturating_sub(at.begun_ns).div_ceil(1_000_000_000).max(1);
     job.eta_s = at.eta_s;
     job.directions = measured.directions;
+    if let Some(stages) = at.stages.and_then(|stages| stages.get(&(worker as usize))) {
+        for (direction, stages) in job.directions.values.iter_mut().zip(stages) {
+            direction.stages.clone_from(stages);
+        }
+    }
     job.sync = measured.sync;
     job.lateness = measured.lateness;
     job.requests =
@@ -227,6 +235,7 @@ fn direction_of(
         clat,
         lat,
         intended: stats.intended_latency(direction.index()),
+        stages: None,
         first_byte: stats.first_byte_latency(direction.index()),
         priorities: live.priorities.read(direction, worker),
         bw: Samples::of(&known.bw[direction]),
@@ -306,6 +315,7 @@ mod tests {
             eta_s: None,
             disks: Vec::new(),
             idleness: None,
+            stages: None,
         };
         report(at, |worker| arena.slot(worker), |worker| &known[worker])
     }

@@ -21,7 +21,8 @@ use crate::message::Message;
 use crate::orphans::Orphans;
 use crate::shared::Arena;
 use crate::signals::Requests;
-use crate::spawner::{Answer, Order, Spawner};
+use crate::spawner::{Answer, Helper, Order, Spawner};
+use crate::stages::{StageCollection, StageResults};
 use crate::ticker::Ticker;
 use crate::{Events, Outcome, RunError, Settings, signals};
 pub use bandwidth_log::BANDWIDTH_LOGS;
@@ -131,6 +132,9 @@ pub struct Controller<'a> {
     _locked: LockedMemory,
     members: Vec<Member>,
     idle_meter: Option<IdleMeter>,
+    stages: Option<StageCollection>,
+    /// The stages of each worker's I/Os, once the run is over.
+    stage_results: Option<StageResults>,
     /// Groups that end when they reach a steady state.
     steady_groups: Vec<SteadyGroup>,
     /// When the time of the run began: with the I/O of the first worker, less its delay. Until that is known, when the
@@ -185,6 +189,7 @@ impl<'a> Controller<'a> {
         let ticker = Ticker::new(plan, clock).map_err(system("no memory for the clock"))?;
         let idle_meter = settings.idleness.map(|per_cpu| IdleMeter::new(per_cpu, clock)).transpose();
         let idle_meter = idle_meter.map_err(system("--idle-prof"))?;
+        let stages = StageCollection::new(plan, &layouts, machine)?;
         let groups = ControlGroups::new(plan).map_err(RunError::Problems)?;
         let shared = Shared {
             plan: plan.clone(),
@@ -196,6 +201,7 @@ impl<'a> Controller<'a> {
             messages: theirs,
             clock,
             idle_meter: idle_meter.clone(),
+            stages: stages.clone(),
             ticker,
             groups: groups.made(),
         };
@@ -205,14 +211,20 @@ impl<'a> Controller<'a> {
             spawner.order(Order::KeepTime).map_err(system("the clock cannot be started"))?;
         }
         if let Some(meter) = &idle_meter {
-            let ready = spawner.order(Order::MeasureIdleness).and_then(|()| meter.wait_until_ready());
+            let ready = spawner.order(Order::Help(Helper::Idleness)).and_then(|()| meter.wait_until_ready());
             ready.map_err(system("--idle-prof"))?;
+        }
+        if let Some(stages) = &stages {
+            let ready = spawner.order(Order::Help(Helper::Stages)).and_then(|()| stages.wait_until_ready());
+            ready.map_err(system("stages"))?;
         }
         let after = |interval: Option<Duration>| {
             interval.map_or(u64::MAX, |interval| now.saturating_add(interval.as_nanos() as u64))
         };
         Ok(Controller {
             idle_meter,
+            stages,
+            stage_results: None,
             keeps_time: ticker.is_some(),
             impaired: false,
             members: vec![Member::default(); plan.workers.len()],
@@ -263,6 +275,7 @@ impl<'a> Controller<'a> {
             self.fail_all(&JobError { errno: errno_of(&error), what: "func=control".into() }, events);
         }
         self.idle_meter.iter().for_each(IdleMeter::end);
+        self.finish_stages(events);
         self.finish_trigger(events);
         self.log_bandwidth(true, events);
         self.tell_sample(events);
@@ -330,6 +343,24 @@ impl<'a> Controller<'a> {
             self.interrupt(events)?;
         }
         Ok(())
+    }
+
+    /// Waits until the stages of all I/Os are known.
+    fn finish_stages(&mut self, events: &mut Events<'_>) {
+        /// At the end it only has to join the records of the last few milliseconds, and to write its results.
+        const PATIENCE_NS: u64 = 30_000_000_000;
+        let Some(stages) = &self.stages else { return };
+        stages.end();
+        let until = self.now().saturating_add(PATIENCE_NS);
+        while self.stages.is_some()
+            && self.stage_results.is_none()
+            && !self.spawner_gone
+            && self.now() < until
+        {
+            if self.wait_until(until).and_then(|()| self.handle(events)).is_err() {
+                break;
+            }
+        }
     }
 
     fn now(&self) -> u64 {
@@ -452,7 +483,7 @@ impl<'a> Controller<'a> {
                 Answer::ThreadHost(end) => self.thread_host_ended(end, events),
                 Answer::NotStarted(worker, errno) => self.not_started(worker, errno, events),
                 Answer::LaidOut(end) => self.layout_ended(end, events),
-                Answer::Helper(end) => self.helper_ended(end, events),
+                Answer::Helper(helper, end) => self.helper_ended(helper, end, events),
             }
         }
         if self.deaf && !self.spawner_gone {

@@ -17,7 +17,7 @@
 //! | programs that a job started, and what they leave behind | `orphans.rs` |
 //! | steady states; triggers and status files | `controller/steady.rs`; `controller/watch.rs` |
 //! | the results of one worker | `collect.rs` (merging them: `stats/src/merge.rs`) |
-//! | time left; idle CPUs; the clock of `gtod_cpu` | `eta.rs`; `idle.rs`; `ticker.rs` |
+//! | time left; idle CPUs; the clock of `gtod_cpu`; stages of I/Os | `eta.rs`; `idle.rs`; `ticker.rs`; `stages.rs` |
 //!
 //! Data in memory when a run is given up: measurements are in the shared mapping. Log entries are in the worker's memory. The
 //! threads that write them see that they must save them (`attention::SAVE`), report when they have, and count their writes, so
@@ -35,6 +35,7 @@ mod orphans;
 mod prepared;
 mod signals;
 mod spawner;
+mod stages;
 mod storages;
 mod ticker;
 

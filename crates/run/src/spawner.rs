@@ -31,12 +31,21 @@ pub enum Order {
     Thread(u32),
     /// Keep the time in a thread of the thread host.
     KeepTime,
-    /// Measure how idle the CPUs are, in another process.
-    MeasureIdleness,
+    /// Start a process that measures.
+    Help(Helper),
     /// Interrupt workers that were asked to stop.
     Interrupt,
     /// Kill hanging processes.
     Kill(Victim),
+}
+
+/// A process that measures beside the workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Helper {
+    /// How idle the CPUs are.
+    Idleness,
+    /// Where the time of I/Os goes.
+    Stages,
 }
 
 /// A process to kill.
@@ -62,7 +71,7 @@ pub enum Answer {
     /// This worker could not be started, because of this errno.
     NotStarted(u32, i32),
     /// A process that measures has ended.
-    Helper(ChildEnd),
+    Helper(Helper, ChildEnd),
 }
 
 /// The number in [`Answer::NotStarted`] for children that are not workers: the layout, and the thread that keeps the
@@ -98,7 +107,8 @@ impl Order {
             Order::Thread(worker) => encode([2, worker as i32, 0, 0]),
             Order::Interrupt => encode([3, 0, 0, 0]),
             Order::KeepTime => encode([4, 0, 0, 0]),
-            Order::MeasureIdleness => encode([5, 0, 0, 0]),
+            Order::Help(Helper::Idleness) => encode([5, 0, 0, 0]),
+            Order::Help(Helper::Stages) => encode([9, 0, 0, 0]),
             Order::Kill(Victim::Layout) => encode([6, 0, 0, 0]),
             Order::Kill(Victim::Process(worker)) => encode([7, worker as i32, 0, 0]),
             Order::Kill(Victim::ThreadHost) => encode([8, 0, 0, 0]),
@@ -112,7 +122,8 @@ impl Order {
             [2, worker, ..] => Some(Order::Thread(worker as u32)),
             [3, ..] => Some(Order::Interrupt),
             [4, ..] => Some(Order::KeepTime),
-            [5, ..] => Some(Order::MeasureIdleness),
+            [5, ..] => Some(Order::Help(Helper::Idleness)),
+            [9, ..] => Some(Order::Help(Helper::Stages)),
             [6, ..] => Some(Order::Kill(Victim::Layout)),
             [7, worker, ..] => Some(Order::Kill(Victim::Process(worker as u32))),
             [8, ..] => Some(Order::Kill(Victim::ThreadHost)),
@@ -128,7 +139,8 @@ impl Answer {
             Answer::Process(worker, end) => (1, worker, end),
             Answer::ThreadHost(end) => (2, 0, end),
             Answer::NotStarted(worker, errno) => (3, worker, ChildEnd::Exited(errno)),
-            Answer::Helper(end) => (4, 0, end),
+            Answer::Helper(Helper::Idleness, end) => (4, 0, end),
+            Answer::Helper(Helper::Stages, end) => (5, 0, end),
         };
         match end {
             ChildEnd::Exited(status) => encode([tag, worker as i32, 0, status]),
@@ -144,7 +156,8 @@ impl Answer {
             1 => Some(Answer::Process(worker as u32, end)),
             2 => Some(Answer::ThreadHost(end)),
             3 => Some(Answer::NotStarted(worker as u32, value)),
-            4 => Some(Answer::Helper(end)),
+            4 => Some(Answer::Helper(Helper::Idleness, end)),
+            5 => Some(Answer::Helper(Helper::Stages, end)),
             _ => None,
         }
     }
@@ -166,8 +179,8 @@ pub trait Work: Send + Sync {
     fn may_be_deaf(&self, worker: u32) -> bool;
     /// Keeps the time for all workers, forever.
     fn keep_time(&self);
-    /// Measures how idle the CPUs are, until the jobs are over; the exit status.
-    fn measure_idleness(&self) -> i32;
+    /// Measures until the jobs are over; the exit status.
+    fn help(&self, helper: Helper) -> i32;
     /// Whether workers start programs. The spawner inherits the children of those programs, which must not outlive the
     /// run.
     fn starts_programs(&self) -> bool;
@@ -296,7 +309,7 @@ enum Child {
     Layout,
     Worker(u32),
     ThreadHost,
-    Helper,
+    Helper(Helper),
 }
 
 /// Carries out orders until there are no more. Then ends all processes that it started.
@@ -348,7 +361,7 @@ fn tell_ends<W: Work>(
                 *threads = None;
                 Answer::ThreadHost(end)
             }
-            Some(Child::Helper) => Answer::Helper(end),
+            Some(Child::Helper(helper)) => Answer::Helper(helper, end),
             None => continue,
         };
         socket.send(&answer.encode())?;
@@ -432,9 +445,9 @@ fn carry_out<W: Work + 'static>(
                 host.send(&order.encode()).map_err(|error| (worker, error))?;
             }
         }
-        Order::MeasureIdleness => {
-            let pid = fork(appearance, || work.measure_idleness()).map_err(|error| (NO_WORKER, error))?;
-            children.insert(pid, Child::Helper);
+        Order::Help(helper) => {
+            let pid = fork(appearance, || work.help(helper)).map_err(|error| (NO_WORKER, error))?;
+            children.insert(pid, Child::Helper(helper));
         }
         Order::Interrupt => {
             for (&pid, child) in children.iter() {
@@ -442,7 +455,7 @@ fn carry_out<W: Work + 'static>(
                 let is_concerned = match child {
                     Child::Layout => true,
                     Child::Worker(worker) => work.may_be_deaf(*worker),
-                    Child::ThreadHost | Child::Helper => false,
+                    Child::ThreadHost | Child::Helper(_) => false,
                 };
                 if is_concerned {
                     signals::kill(pid, signals::INTERRUPT);
@@ -514,7 +527,8 @@ mod tests {
             Order::Thread(u32::MAX),
             Order::Interrupt,
             Order::KeepTime,
-            Order::MeasureIdleness,
+            Order::Help(Helper::Idleness),
+            Order::Help(Helper::Stages),
             Order::Kill(Victim::Layout),
             Order::Kill(Victim::Process(7)),
             Order::Kill(Victim::ThreadHost),
@@ -526,7 +540,8 @@ mod tests {
             Answer::Process(9, ChildEnd::Killed(11)),
             Answer::ThreadHost(ChildEnd::Exited(0)),
             Answer::NotStarted(4, 12),
-            Answer::Helper(ChildEnd::Killed(9)),
+            Answer::Helper(Helper::Idleness, ChildEnd::Killed(9)),
+            Answer::Helper(Helper::Stages, ChildEnd::Exited(1)),
         ] {
             assert_eq!(Answer::decode(&answer.encode()), Some(answer));
         }

@@ -55,16 +55,16 @@ impl Stage {
     /// Where it begins and ends.
     pub fn span(self) -> &'static str {
         match self {
-            Stage::Submit => "issue → block layer",
-            Stage::Queue => "block layer → driver",
-            Stage::Device => "driver → completion",
-            Stage::Connect => "issue → connected",
-            Stage::Tls => "connected → TLS agreed",
-            Stage::Send => "→ request sent",
-            Stage::FirstByte => "sent → first byte",
-            Stage::LastByte => "first → last byte",
-            Stage::Server => "sent → answered",
-            Stage::Reap => "completion → reaped",
+            Stage::Submit => "issue -> block layer",
+            Stage::Queue => "block layer -> driver",
+            Stage::Device => "driver -> completion",
+            Stage::Connect => "issue -> connected",
+            Stage::Tls => "connected -> TLS agreed",
+            Stage::Send => "connected -> request sent",
+            Stage::FirstByte => "sent -> first byte",
+            Stage::LastByte => "first -> last byte",
+            Stage::Server => "sent -> answered",
+            Stage::Reap => "completion -> reaped",
         }
     }
 

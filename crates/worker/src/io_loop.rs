@@ -23,6 +23,7 @@ mod ranges;
 mod rare;
 mod script;
 mod spans;
+mod stages;
 mod timing;
 mod verify;
 mod waiting;
@@ -40,6 +41,7 @@ use flight::{Flight, REST, Stamps, Times, UNCOUNTED};
 pub use intended::IntendedStarts;
 pub use ranges::Ranges;
 use script::Script;
+pub use stages::StageStamps;
 use timing::Timing;
 
 use crate::files::FileTable;
@@ -506,6 +508,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             }
         }
         self.stats.end();
+        if FULL && self.extras.stages.is_some() {
+            self.note_places();
+        }
         self.flight.pending.clear();
         self.flight.fresh_stamp = if count <= FRESH_BATCH { issue } else { 0 };
     }

@@ -11,7 +11,7 @@
 //! | what a failed I/O means; explanations of failed direct I/O | `io_loop/errors.rs`; `alignment.rs` |
 //! | units that act on names or extents, or only work | `io_loop/work.rs` |
 //! | units that wait for the other end of a connection | `io_loop/connected.rs` |
-//! | latency from the intended start; lifetimes of blocks; time per direction | `io_loop/intended.rs`; `blocks.rs`; `spans.rs` |
+//! | latency from the intended start; lifetimes of blocks; time per direction; stamps for stages | `io_loop/intended.rs`; `blocks.rs`; `spans.rs`; `stages.rs` |
 //! | reading back what was written | `reading_back.rs`, `io_loop/verify.rs` |
 //! | rates and think time; waiting for the next start; the search for a depth | `pace.rs`; `io_loop/waiting.rs`; `target.rs` |
 //! | periodic syncs: when; of which files | `syncs.rs`; `files/syncing.rs` |
@@ -57,6 +57,7 @@ use flow::Flow;
 use full_generator::FullGenerator;
 use io_loop::{
     BlockLives, ErrorPolicy, Extras, Failure, IntendedStarts, IoLoop, NO_DATA, Parts, PassEnd, Ranges,
+    StageStamps,
 };
 use iolite_content::Content;
 use iolite_engine::{BufferLayout, Engine, EngineConfig, Errno, Requests};
@@ -71,6 +72,7 @@ use iolite_os::time;
 use iolite_os::{ClockSource, errno_of, explained};
 use iolite_plan::ReplayPlan;
 use iolite_plan::resolve::{Creation, CreationTime, Data, PassKind, PassRules, ResolvedWorker};
+use iolite_stages::StageArea;
 use iolite_types::{Direction, describe_errno, describe_error, without_error_numbers};
 use iolite_verify::{Owners, Verification};
 use iolite_workload::{AnyGenerator, Generator, ZonedGenerator};
@@ -107,6 +109,8 @@ pub struct Worker<'a> {
     pub owners: &'a Arc<Owners>,
     /// The zones that workers share.
     pub zones: &'a Arc<ZoneMaps>,
+    /// Where stamps of I/Os go, if stages are measured.
+    pub stages: Option<&'a StageArea>,
 }
 
 /// Why a worker has to stop.
@@ -131,6 +135,9 @@ impl Worker<'_> {
         // All trace events below belong to this worker.
         let _worker = tracing::info_span!(target: "job", "worker", number = self.number() + 1).entered();
         self.control().id.store(process::thread_id(), Relaxed);
+        if let Some(area) = self.stages {
+            area.begin(self.resolved.index, process::process_id(), process::thread_id());
+        }
         iolite_engine::stop_when(self.end_check());
         self.enter(Phase::Created);
         let worked = self.set_up_and_work();
@@ -241,6 +248,18 @@ impl Worker<'_> {
         let others = rules.others.iter().map(|&other| &self.arena.slot(other).control);
         let teller = (self.number(), self.messages);
         Some(SizedRamp::new(rules.bytes, self.control(), others.collect(), teller))
+    }
+
+    /// Where the stamps of its I/Os go.
+    fn stages(&self) -> Option<StageStamps<'_>> {
+        let from_start = self.resolved.stages?.from_start;
+        Some(StageStamps::new(
+            self.stages?,
+            self.resolved.index,
+            self.own_clock(),
+            from_start,
+            self.resolved.issue.depth,
+        ))
     }
 
     /// Sets the I/O scheduler of the disks that hold the files.
@@ -417,6 +436,7 @@ impl Worker<'_> {
             ranges: (issue.ranges > 1).then(|| Ranges::new(issue.ranges)),
             flow: self.flow(),
             sized_ramp: self.sized_ramp(),
+            stages: self.stages(),
             log,
             verification,
             later_units,

@@ -30,6 +30,8 @@ pub static OWN: &[Definition] = &[
     )
     .default("0")
     .lands(put!(measurement.lat_from_intended_start, boolean())),
+    own("stages", Kind::Flag, "Measure where the time of each I/O goes: submission, queue, device, completion")
+        .lands(put!(measurement.stages, boolean())),
     own("verify_header_format", Kind::Str, "Layout of verify headers: that of this version of fio")
         .under("verify")
         .default(crate::VerifyHeaderFormat::DEFAULT)

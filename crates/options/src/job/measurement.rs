@@ -24,6 +24,7 @@ options! {
         pub percentile_list: Vec<f64>,
         pub unified_rw_reporting: UnifiedReporting,
         pub lat_from_intended_start: bool,
+        pub stages: bool,
         pub block_error_percentiles: bool,
         pub steadystate: SteadyState,
         /// 0 = do not wait for a steady state.

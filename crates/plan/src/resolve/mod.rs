@@ -37,7 +37,7 @@ pub use iolite_workload::FileSizes;
 
 pub use crate::ZoneRules;
 use crate::workload::workload_spec;
-use crate::{JobPlan, Layout, Plan, WorkerPlan, content, verification};
+use crate::{JobPlan, Layout, Plan, StageRules, WorkerPlan, content, verification};
 use iolite_engine::{AccessPattern, EngineConfig};
 use iolite_options::engines::{Completion, NetOptions, port_of_clone};
 use iolite_options::{JobOptions, SubmitMode};
@@ -118,6 +118,8 @@ pub struct ResolvedWorker {
     pub logs: LogRules,
     /// Nanoseconds between I/Os of a trace are divided by this over 100; `None` = the trace's times do not count.
     pub replay_speed: Option<u64>,
+    /// Which stages of its I/Os are measured; `None` = none.
+    pub stages: Option<StageRules>,
     /// The clock for its measurements; `None` = the best.
     pub clock: Option<ClockSource>,
     /// The clock whose time at the start is reported (`job_start_clock_id`); `None` = the wall clock.
@@ -177,7 +179,12 @@ impl Plan {
             logs: logs::rules(self, worker),
             replay_speed: (!options.replay.replay_no_stall)
                 .then_some(options.replay.replay_time_scale.max(1)),
-            clock: options.measurement.clocksource,
+            // The stamps have to be those of the kernel's clock.
+            clock: match options.measurement.stages {
+                true => Some(ClockSource::ClockGetTime),
+                false => options.measurement.clocksource,
+            },
+            stages: job.stages,
             start_clock: options.measurement.start_clock(),
             layout: layout.clone(),
             workload,
@@ -241,7 +248,8 @@ fn engine(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> EngineConfig {
         },
         defer_submission: options.measurement.disable_slat
             && options.measurement.disable_clat
-            && !options.writes_logs(),
+            && !options.writes_logs()
+            && !options.measurement.stages,
         seed: worker.seed,
         job: options.name.clone(),
         runtime_us: options.schedule.runtime,

@@ -1,8 +1,8 @@
-//! How a run ended, facts about it, and its series: the key `iolite`, which is ours.
+//! How a run ended, facts about it, its series and stages: the key `iolite`, which is ours.
 //!
 //! Lists of numbers have a line each, so that a report with them can still be read.
 
-use super::Writer;
+use super::{Writer, stages};
 use iolite_stats::{Cluster, Facts, Part, Report, Series, Window};
 use iolite_types::{Direction, RunEnd};
 use std::fmt::Write as _;
@@ -14,7 +14,8 @@ const PERCENTILES: [(&str, f64); 4] =
 
 /// Writes the key, if there is any content.
 pub fn write(json: &mut Writer, report: &Report) -> io::Result<()> {
-    if report.series.is_none() && report.facts.is_none() && report.end.is_none() {
+    let has_stages = stages::has_any(report);
+    if report.series.is_none() && report.facts.is_none() && report.end.is_none() && !has_stages {
         return Ok(());
     }
     json.open("iolite")?;
@@ -25,6 +26,19 @@ pub fn write(json: &mut Writer, report: &Report) -> io::Result<()> {
     if let Some(series) = &report.series {
         write_series(json, report, series)?;
     }
+    if has_stages {
+        stages::write(json, report)?;
+    }
+    json.close()
+}
+
+/// Writes only what an option has asked for, for a program that is called `fio`.
+pub fn write_asked(json: &mut Writer, report: &Report) -> io::Result<()> {
+    if !stages::has_any(report) {
+        return Ok(());
+    }
+    json.open("iolite")?;
+    stages::write(json, report)?;
     json.close()
 }
 
@@ -179,7 +193,7 @@ fn with_gaps(numbers: impl Iterator<Item = Option<u64>>) -> String {
     listed(numbers.map(|number| number.map_or_else(|| "null".to_owned(), |number| number.to_string())))
 }
 
-fn list(numbers: impl Iterator<Item = u64>) -> String {
+pub(super) fn list(numbers: impl Iterator<Item = u64>) -> String {
     listed(numbers)
 }
 

@@ -5,7 +5,8 @@ use crate::clock::Clock;
 use crate::idle::IdleMeter;
 use crate::message::Message;
 use crate::shared::{Arena, Phase};
-use crate::spawner::Work;
+use crate::spawner::{Helper, Work};
+use crate::stages::StageCollection;
 use crate::ticker::Ticker;
 use iolite_os::socket::Socket;
 use iolite_os::usage::Usage;
@@ -33,6 +34,8 @@ pub(super) struct Shared {
     pub(super) messages: Socket,
     pub(super) clock: Clock,
     pub(super) idle_meter: Option<IdleMeter>,
+    /// Measures the stages of I/Os.
+    pub(super) stages: Option<StageCollection>,
     /// Keeps the time that the workers see.
     pub(super) ticker: Option<Ticker>,
     /// The groups to remove when all workers are gone.
@@ -56,6 +59,7 @@ impl Shared {
             clock: self.ticker.map_or(self.clock, |ticker| ticker.clock(self.clock)),
             owners: &self.owners,
             zones: &self.zones,
+            stages: self.stages.as_ref().map(StageCollection::area),
         };
         worker.run()
     }
@@ -141,8 +145,11 @@ impl Work for Shared {
         }
     }
 
-    fn measure_idleness(&self) -> i32 {
-        self.idle_meter.as_ref().map_or(0, IdleMeter::run)
+    fn help(&self, helper: Helper) -> i32 {
+        match helper {
+            Helper::Idleness => self.idle_meter.as_ref().map_or(0, IdleMeter::run),
+            Helper::Stages => self.stages.as_ref().map_or(0, StageCollection::run),
+        }
     }
 
     fn starts_programs(&self) -> bool {

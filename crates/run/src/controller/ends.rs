@@ -5,7 +5,7 @@
 
 use super::{Controller, End, Events, Member};
 use crate::shared::{Phase, attention};
-use crate::spawner::{Answer, NO_WORKER};
+use crate::spawner::{Answer, Helper, NO_WORKER};
 use iolite_os::poll;
 use iolite_os::process::ChildEnd;
 use iolite_plan::ExitWhat;
@@ -129,10 +129,19 @@ impl Controller<'_> {
     }
 
     /// A process that measures has ended before its time.
-    pub(super) fn helper_ended(&mut self, end: ChildEnd, events: &mut Events<'_>) {
-        if self.idle_meter.take().is_some() {
+    pub(super) fn helper_ended(&mut self, helper: Helper, end: ChildEnd, events: &mut Events<'_>) {
+        let option = match helper {
+            Helper::Idleness => self.idle_meter.take().map(|_| "--idle-prof"),
+            // At the end of the run it writes its results and ends.
+            Helper::Stages if self.stage_results.is_none() && end == ChildEnd::Exited(0) => {
+                self.stage_results = self.stages.as_ref().and_then(|stages| stages.read().ok());
+                self.stage_results.is_none().then_some("stages")
+            }
+            Helper::Stages => self.stages.take().map(|_| "stages"),
+        };
+        if let Some(option) = option {
             self.impaired = true;
-            let text = format!("--idle-prof: the process that measures is gone ({end}): nothing is reported");
+            let text = format!("{option}: the process that measures is gone ({end}): nothing is reported");
             self.tell(None, EventKind::Trouble(text), events);
         }
     }

@@ -154,6 +154,7 @@ impl Controller<'_> {
             eta_s: self.told_eta(now),
             disks: self.disks.report(),
             idleness: self.idle_meter.as_ref().map(IdleMeter::report),
+            stages: self.stage_results.as_ref(),
         };
         collect::report(at, |index| self.arena.slot(index), |index| &self.members[index].known)
     }

@@ -4,6 +4,7 @@
 use super::blocks::BlockLives;
 use super::intended::IntendedStarts;
 use super::ranges::Ranges;
+use super::stages::StageStamps;
 use crate::flow::Flow;
 use crate::pace::Pace;
 use crate::priority::Priorities;
@@ -34,6 +35,8 @@ pub struct Extras<'a> {
     pub flow: Option<Flow<'a>>,
     /// The ramp in bytes; `None` = the ramp is measured in time, or there is no ramp.
     pub sized_ramp: Option<SizedRamp<'a>>,
+    /// The stamps for the stages of each I/O; `None` = they are not measured.
+    pub stages: Option<StageStamps<'a>>,
     /// The logs.
     pub log: Option<Recorder>,
     /// The verification; `None` = no data is verified.
@@ -56,6 +59,7 @@ impl Extras<'_> {
             ranges,
             flow,
             sized_ramp,
+            stages,
             log,
             verification,
             // Both loops use it.
@@ -70,6 +74,7 @@ impl Extras<'_> {
             || ranges.is_some()
             || flow.is_some()
             || sized_ramp.is_some()
+            || stages.is_some()
             || log.is_some()
             || verification.is_some()
     }

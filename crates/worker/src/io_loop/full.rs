@@ -377,6 +377,11 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             // It is not part of the workload, so pace and latency target do not count it.
             return self.act_on(index, role);
         }
+        if let Some(stages) = &self.extras.stages
+            && !self.time.ramping
+        {
+            stages.record(unit, &whole, direction, times);
+        }
         if let Some(pace) = &mut self.extras.pace {
             pace.completed(direction, unit.length);
         }

@@ -1,0 +1,91 @@
+//! `stages`: where the time of I/Os went. The process that finds out, and its results.
+
+use crate::RunError;
+use iolite_host::Machine;
+use iolite_plan::{Layout, Plan, Problem};
+use iolite_stages::{Collector, Observed, Results, StageArea};
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub(crate) use iolite_stages::Results as StageResults;
+
+/// The process beside the workers, seen from both sides.
+#[derive(Clone)]
+pub(crate) struct StageCollection {
+    area: Arc<StageArea>,
+    collector: Arc<Collector>,
+    results: Arc<File>,
+}
+
+impl StageCollection {
+    /// For the workers whose jobs ask for it; `None` = none does.
+    pub(crate) fn new(
+        plan: &Plan,
+        layouts: &[Layout],
+        machine: &dyn Machine,
+    ) -> Result<Option<StageCollection>, RunError> {
+        let rules = |worker| plan.job_of(worker).stages;
+        let Some(first) = plan.workers.iter().find(|worker| rules(worker).is_some()) else { return Ok(None) };
+        let tracing = machine.tracing().map_err(|refusal| {
+            let problem = Problem::of_job(&plan.job_of(first).name, format!("stages: {refusal}"));
+            RunError::Problems(vec![problem])
+        })?;
+        let observed = plan.workers.iter().zip(layouts).map(|(worker, layout)| {
+            let Some(rules) = rules(worker) else { return Observed::default() };
+            let files = layout.files.iter().map(|file| file.path.display().to_string());
+            Observed {
+                files: files.collect(),
+                from_start: rules.from_start,
+                by_other_threads: rules.by_other_threads,
+                ..Observed::default()
+            }
+        });
+        let made = || {
+            let asks: Vec<bool> = plan.workers.iter().map(|worker| rules(worker).is_some()).collect();
+            let area = Arc::new(StageArea::new(&asks)?);
+            let collector = Collector::new(area.clone(), tracing, observed.collect())?;
+            let results = Arc::new(collector.results()?);
+            Ok(StageCollection { area, collector: Arc::new(collector), results })
+        };
+        made().map(Some).map_err(|error| RunError::System("no memory for stages", error))
+    }
+
+    /// The memory that the workers write to.
+    pub(crate) fn area(&self) -> &StageArea {
+        &self.area
+    }
+
+    /// Does the work of the process.
+    pub(crate) fn run(&self) -> i32 {
+        self.collector.run()
+    }
+
+    /// Waits until it records.
+    pub(crate) fn wait_until_ready(&self) -> io::Result<()> {
+        /// For opening some tracepoints on each CPU of a busy machine.
+        const PATIENCE: Duration = Duration::from_secs(30);
+        let patience = Instant::now() + PATIENCE;
+        loop {
+            match self.area.readiness() {
+                Some(0) => return Ok(()),
+                Some(errno) => return Err(io::Error::from_raw_os_error(errno)),
+                None if Instant::now() > patience => {
+                    return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT));
+                }
+                None => std::thread::sleep(Duration::from_micros(200)),
+            }
+        }
+    }
+
+    /// The workers have ended.
+    pub(crate) fn end(&self) {
+        self.area.end();
+    }
+
+    /// Its results, when it has ended.
+    pub(crate) fn read(&self) -> io::Result<Results> {
+        Collector::read(self.results.try_clone()?)
+    }
+}

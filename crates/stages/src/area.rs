@@ -1,0 +1,219 @@
+//! The memory that workers and the collector share. It is made before any of them is forked.
+
+use iolite_os::memory;
+use iolite_os::shared_ring::SharedRing;
+use std::io;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+/// The most stages that an engine itself can tell.
+pub const MOST_GIVEN: usize = 4;
+
+/// The stamps of one I/O. Times are `CLOCK_MONOTONIC` in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct IoStamps {
+    /// When its first stage began.
+    pub began: u64,
+    /// When the call that submitted it had returned; 0 = the call waited for completion.
+    pub submitted: u64,
+    /// When it was reaped.
+    pub completed: u64,
+    /// Its offset in the file.
+    pub offset: u64,
+    /// Its bytes.
+    pub length: u64,
+    /// The number of the file in the worker's list.
+    pub file: u32,
+    /// The number of the unit.
+    pub unit: u32,
+    /// Sectors that the same call submitted before this I/O.
+    pub before: u32,
+    /// All sectors that the call submitted; 0 = only this I/O.
+    pub together: u32,
+    /// The number of its direction.
+    pub direction: u32,
+    /// How many of `given` are used; 0 = the kernel's records tell the stages.
+    pub stamps_given: u32,
+    /// When each stage but the last ended, as the engine says.
+    pub given: [u64; MOST_GIVEN],
+}
+
+/// Words of one worker. Zeros are valid.
+#[repr(C, align(128))]
+struct Words {
+    /// The thread that issues its I/Os; 0 = none yet. Written by the worker.
+    thread: AtomicI32,
+    /// Its process.
+    process: AtomicI32,
+    /// I/Os whose stamps did not fit into the ring, per direction. Written by the worker.
+    lost: [AtomicU64; 3],
+}
+
+/// Words of the run. Zeros are valid.
+#[repr(C, align(128))]
+struct RunWords {
+    /// The state of the collector: [`Readiness`]. Written by it.
+    ready: AtomicI32,
+    /// 1 = the workers have ended. Written by the controller.
+    over: AtomicI32,
+}
+
+/// The shared memory of a run.
+pub struct StageArea {
+    words: *mut RunWords,
+    workers: usize,
+    /// One for each worker that is observed.
+    rings: Vec<Option<SharedRing<IoStamps>>>,
+}
+
+// SAFETY: the area hands out only shared references to values made of atomics.
+unsafe impl Send for StageArea {}
+// SAFETY: as above.
+unsafe impl Sync for StageArea {}
+
+/// I/Os whose stamps a ring can hold: a tenth of a second of a million per second, if memory is not short.
+const ROOM: usize = 1 << 16;
+/// All rings together have at most this room.
+const ROOM_OF_ALL: usize = 1 << 22;
+/// What each ring has at least.
+const LEAST_ROOM: usize = 1 << 10;
+
+impl StageArea {
+    /// Room for the workers that are `observed`.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub fn new(observed: &[bool]) -> io::Result<StageArea> {
+        let count = observed.iter().filter(|&&it| it).count().max(1);
+        let room = (ROOM_OF_ALL / count).clamp(LEAST_ROOM, ROOM);
+        let ring = |&observed: &bool| observed.then(|| SharedRing::new(room)).transpose();
+        Ok(StageArea {
+            words: memory::map_shared(StageArea::bytes(observed.len()))?.cast(),
+            workers: observed.len(),
+            rings: observed.iter().map(ring).collect::<io::Result<_>>()?,
+        })
+    }
+
+    fn bytes(workers: usize) -> usize {
+        size_of::<RunWords>() + workers * size_of::<Words>()
+    }
+
+    fn run(&self) -> &RunWords {
+        // SAFETY: mapped as long as the area exists, aligned to a page, and zero bytes are valid.
+        unsafe { &*self.words }
+    }
+
+    fn words(&self, worker: usize) -> &Words {
+        assert!(worker < self.workers);
+        // SAFETY: as above; the words of the workers follow those of the run, which have the same alignment.
+        unsafe { &*self.words.add(1).cast::<Words>().add(worker) }
+    }
+
+    /// The number of workers.
+    pub fn workers(&self) -> usize {
+        self.workers
+    }
+
+    /// Whether a worker is observed.
+    pub fn observes(&self, worker: usize) -> bool {
+        self.rings[worker].is_some()
+    }
+
+    /// Notes the thread that will issue a worker's I/Os. Called by that thread.
+    pub fn begin(&self, worker: usize, process: i32, thread: i32) {
+        let words = self.words(worker);
+        words.process.store(process, Relaxed);
+        words.thread.store(thread, Release);
+    }
+
+    /// The process and thread that issue a worker's I/Os; `None` = not yet.
+    pub(crate) fn thread(&self, worker: usize) -> Option<(i32, i32)> {
+        let words = self.words(worker);
+        let thread = words.thread.load(Acquire);
+        (thread != 0).then(|| (words.process.load(Relaxed), thread))
+    }
+
+    /// Adds the stamps of an I/O. Called by the worker's thread only. It never waits: if the ring is full, the I/O is
+    /// counted as lost.
+    #[inline]
+    pub fn push(&self, worker: usize, stamps: IoStamps) {
+        let Some(ring) = &self.rings[worker] else { return };
+        if !ring.push(stamps) {
+            let lost = &self.words(worker).lost[stamps.direction as usize];
+            lost.store(lost.load(Relaxed) + 1, Relaxed);
+        }
+    }
+
+    /// Takes the stamps of the next I/O. Called by the collector only.
+    pub(crate) fn pop(&self, worker: usize) -> Option<IoStamps> {
+        self.rings[worker].as_ref()?.pop()
+    }
+
+    /// I/Os whose stamps were lost.
+    pub(crate) fn lost(&self, worker: usize) -> [u64; 3] {
+        self.words(worker).lost.each_ref().map(|lost| lost.load(Relaxed))
+    }
+
+    /// Tells the collector that all workers have ended. Called by the controller.
+    pub fn end(&self) {
+        self.run().over.store(1, Release);
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.run().over.load(Acquire) != 0
+    }
+
+    pub(crate) fn set_ready(&self, state: i32) {
+        self.run().ready.store(state, Release);
+    }
+
+    /// What the collector has said: `None` = nothing yet, `Some(0)` = it records, another number = the errno that
+    /// prevents it.
+    pub fn readiness(&self) -> Option<i32> {
+        match self.run().ready.load(Acquire) {
+            0 => None,
+            RECORDS => Some(0),
+            errno => Some(errno),
+        }
+    }
+}
+
+/// The collector records.
+pub(crate) const RECORDS: i32 = -1;
+
+impl Drop for StageArea {
+    fn drop(&mut self) {
+        // SAFETY: the area owns the mapping, and references into it borrow from the area.
+        unsafe { memory::unmap(self.words.cast(), StageArea::bytes(self.workers)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_reach_the_collector_and_full_rings_are_counted() {
+        let area = StageArea::new(&[true, false]).unwrap();
+        assert_eq!((area.thread(0), area.observes(0), area.observes(1)), (None, true, false));
+        area.begin(0, 3, 4);
+        assert_eq!(area.thread(0), Some((3, 4)));
+        let stamps = IoStamps { began: 5, direction: 1, ..IoStamps::default() };
+        area.push(0, stamps);
+        area.push(1, stamps);
+        assert_eq!((area.pop(0), area.pop(0), area.pop(1)), (Some(stamps), None, None));
+        (0..=ROOM).for_each(|_| area.push(0, stamps));
+        assert_eq!((area.lost(0), area.lost(1)), ([0, 1, 0], [0; 3]));
+    }
+
+    #[test]
+    fn the_collector_says_whether_it_records() {
+        let area = StageArea::new(&[true]).unwrap();
+        assert_eq!((area.readiness(), area.is_over()), (None, false));
+        area.set_ready(RECORDS);
+        assert_eq!(area.readiness(), Some(0));
+        area.set_ready(13);
+        area.end();
+        assert_eq!((area.readiness(), area.is_over()), (Some(13), true));
+    }
+}

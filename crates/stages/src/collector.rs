@@ -1,0 +1,193 @@
+//! The collector: reads the rings of the kernel and of the workers, puts everything in order, and keeps the results.
+
+use crate::area::{IoStamps, RECORDS, StageArea};
+use crate::join::{Joiner, Observed};
+use crate::kernel::{Decoder, Event};
+use crate::places::Places;
+use iolite_host::Tracing;
+use iolite_os::perf::{Record, Tracepoints};
+use iolite_os::{errno_of, time};
+use iolite_stats::StageTimes;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often the rings are read. A ring of a worker has room for ten times as long at a million I/Os per second.
+const INTERVAL: Duration = Duration::from_millis(5);
+
+/// The rings of all CPUs together have this size, and each one at least and at most so much.
+const BYTES_OF_ALL: usize = 64 << 20;
+const LEAST_BYTES: usize = 256 << 10;
+const MOST_BYTES: usize = 8 << 20;
+
+/// The stages of a worker, per direction.
+pub type WorkerStages = [Option<Box<StageTimes>>; 3];
+
+/// The results of a run, by the number of the worker.
+pub type Results = BTreeMap<usize, WorkerStages>;
+
+/// The collector of a run, made before anything is forked.
+pub struct Collector {
+    area: Arc<StageArea>,
+    tracing: Tracing,
+    observed: Vec<Observed>,
+    /// Where the results go: a file in memory that the controller has open, too.
+    results: File,
+}
+
+/// Something with a time.
+#[derive(Clone, Copy, Debug)]
+enum Item {
+    Event(Event),
+    Reaped(usize, IoStamps),
+    /// Records were lost between its time and this one.
+    Lost {
+        records: u64,
+        until: u64,
+    },
+}
+
+impl Collector {
+    /// A collector for the workers of an area, one entry of `observed` each.
+    ///
+    /// # Errors
+    /// There is no memory for the results.
+    pub fn new(area: Arc<StageArea>, tracing: Tracing, observed: Vec<Observed>) -> io::Result<Collector> {
+        Ok(Collector { area, tracing, observed, results: iolite_os::memory::file(c"iolite-stages")? })
+    }
+
+    /// Another handle of the file that gets the results.
+    ///
+    /// # Errors
+    /// There is no free descriptor.
+    pub fn results(&self) -> io::Result<File> {
+        self.results.try_clone()
+    }
+
+    /// Records until the run is over, then writes the results. The exit status of its process.
+    pub fn run(&self) -> i32 {
+        let decoder = Decoder::new(&self.tracing);
+        let needs_kernel = self
+            .observed
+            .iter()
+            .enumerate()
+            .any(|(worker, observed)| self.area.observes(worker) && observed.given.is_empty());
+        let cpus = if needs_kernel { &self.tracing.cpus[..] } else { &[] };
+        let bytes = (BYTES_OF_ALL / cpus.len().max(1)).clamp(LEAST_BYTES, MOST_BYTES);
+        let opened = Tracepoints::open(&decoder.ids(), cpus, bytes);
+        let mut tracepoints = match opened {
+            Ok(tracepoints) => tracepoints,
+            Err(error) => {
+                self.area.set_ready(errno_of(&error));
+                return 1;
+            }
+        };
+        self.area.set_ready(RECORDS);
+        let files = self.observed.iter().flat_map(|observed| &observed.files).map(String::as_str);
+        let mut reading = Reading {
+            joiner: Joiner::new(self.observed.clone(), Places::new(files)),
+            decoder,
+            begun: vec![false; self.area.workers()],
+            last: vec![0; cpus.len()],
+            items: Vec::new(),
+        };
+        let mut before = time::monotonic_ns();
+        while !self.area.is_over() {
+            std::thread::sleep(INTERVAL);
+            let now = time::monotonic_ns();
+            reading.take(&self.area, &mut tracepoints, now);
+            // What was stamped before the last reading is complete.
+            reading.join_until(before);
+            before = now;
+        }
+        reading.take(&self.area, &mut tracepoints, time::monotonic_ns());
+        reading.join_until(u64::MAX);
+        i32::from(self.write(reading.joiner).is_err())
+    }
+
+    fn write(&self, mut joiner: Joiner) -> io::Result<()> {
+        let mut results = Results::new();
+        for worker in (0..self.area.workers()).filter(|&worker| self.area.observes(worker)) {
+            let mut times = joiner.times_of(worker);
+            for (times, lost) in times.iter_mut().zip(self.area.lost(worker)) {
+                if lost > 0 {
+                    let times = times.get_or_insert_with(|| Box::new(joiner.empty_times(worker)));
+                    (0..lost).for_each(|_| times.not_matched(iolite_stats::Unmatched::Lost));
+                }
+            }
+            results.insert(worker, times);
+        }
+        let mut file = BufWriter::new(&self.results);
+        serde_json::to_writer(&mut file, &results)?;
+        file.flush()
+    }
+
+    /// Reads the results that the process has written.
+    ///
+    /// # Errors
+    /// It did not write them to the end.
+    pub fn read(mut results: File) -> io::Result<Results> {
+        results.rewind()?;
+        let mut text = String::new();
+        BufReader::new(results).read_to_string(&mut text)?;
+        Ok(serde_json::from_str(&text)?)
+    }
+}
+
+/// The state of reading.
+struct Reading {
+    joiner: Joiner,
+    decoder: Decoder,
+    /// The workers whose thread is known.
+    begun: Vec<bool>,
+    /// The time of the last record of each CPU.
+    last: Vec<u64>,
+    /// What has been read and not yet joined.
+    items: Vec<(u64, Item)>,
+}
+
+impl Reading {
+    /// Takes what is in the rings now.
+    fn take(&mut self, area: &StageArea, tracepoints: &mut Tracepoints, now: u64) {
+        for worker in 0..area.workers() {
+            if !self.begun[worker]
+                && let Some((process, thread)) = area.thread(worker)
+            {
+                self.begun[worker] = true;
+                self.joiner.begins(worker, process, thread);
+            }
+        }
+        let (items, decoder, last) = (&mut self.items, &self.decoder, &mut self.last);
+        tracepoints.drain(|cpu, record| match record {
+            Record::Event { time, .. } => {
+                last[cpu] = time;
+                if let Some(event) = decoder.decode(record) {
+                    items.push((time, Item::Event(event)));
+                }
+            }
+            Record::Lost(records) => items.push((last[cpu], Item::Lost { records, until: now })),
+        });
+        for worker in 0..area.workers() {
+            while let Some(stamps) = area.pop(worker) {
+                items.push((stamps.completed, Item::Reaped(worker, stamps)));
+            }
+        }
+    }
+
+    /// Joins everything that was stamped until then.
+    fn join_until(&mut self, until: u64) {
+        // An I/O comes behind the records of the moment at which it was reaped.
+        let order = |item: &(u64, Item)| (item.0, matches!(item.1, Item::Reaped(..)));
+        self.items.sort_by_key(order);
+        let ready = self.items.partition_point(|item| item.0 <= until);
+        for (time, item) in self.items.drain(..ready) {
+            match item {
+                Item::Event(event) => self.joiner.event(&event),
+                Item::Reaped(worker, stamps) => self.joiner.reaped(worker, &stamps),
+                Item::Lost { records, until } => self.joiner.lost(records, time, until),
+            }
+        }
+    }
+}

@@ -1,0 +1,428 @@
+//! Which requests belong to which I/O, and how long its stages took.
+
+use crate::area::IoStamps;
+use crate::kernel::{Device, Event, Sectors, What};
+use crate::places::Places;
+use crate::requests::{Id, Part, Request, Requests};
+use iolite_stats::{SlowIo, Stage, StageTimes, Unmatched};
+use iolite_types::Direction;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+/// What the collector knows about a worker before it begins.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// Its files.
+    pub files: Vec<String>,
+    /// The stages that its engine tells; empty = the kernel's records tell them.
+    pub given: Vec<Stage>,
+    /// Its I/Os begin before their submission (see `StageTimes::from_start`).
+    pub from_start: bool,
+    /// Threads of a library submit its I/Os.
+    pub by_other_threads: bool,
+}
+
+/// The stamps of two clock readings on different CPUs may differ by this much.
+const CLOCK_SKEW_NS: u64 = 1_000;
+
+/// For how long requests of other threads are kept for an I/O that asks for its place.
+const KEPT_NS: u64 = 10_000_000_000;
+
+/// A request that a worker's thread started.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    request: Id,
+    queued: u64,
+    /// The unit that the thread was submitting; `None` = unknown.
+    unit: Option<u32>,
+    /// Sectors that the thread had started before.
+    before: u64,
+}
+
+/// Several I/Os that one call submitted.
+#[derive(Clone, Copy, Debug)]
+struct Commit {
+    /// Sectors that the thread had started before the call.
+    base: u64,
+    /// The call started exactly the sectors of its I/Os, so that each of them has its place.
+    is_exact: bool,
+    /// Sectors of its I/Os that have not been reaped.
+    left: u64,
+}
+
+/// What is known about one worker.
+#[derive(Debug, Default)]
+struct Worker {
+    observed: Observed,
+    process: i32,
+    own: VecDeque<Own>,
+    /// All sectors that its thread has started.
+    sectors: u64,
+    /// Calls with several I/Os, by the time at which they returned.
+    commits: BTreeMap<u64, Commit>,
+    /// The kernel says which unit it submits.
+    has_ring: bool,
+    /// Units that went on to a thread of the kernel, and when.
+    handed_on: HashMap<u32, u64>,
+    times: [Option<Box<StageTimes>>; 3],
+}
+
+/// Joins the records.
+#[derive(Debug)]
+pub(crate) struct Joiner {
+    requests: Requests,
+    workers: Vec<Worker>,
+    /// The workers' threads.
+    threads: HashMap<i32, usize>,
+    /// Rings of io_uring, and whose they are.
+    rings: HashMap<u64, usize>,
+    /// The unit that a thread is submitting.
+    submitting: HashMap<i32, (usize, u32)>,
+    /// Requests of other threads, by their sectors, and in the order of time.
+    others: HashMap<(Device, u64), Vec<(Id, Sectors)>>,
+    others_in_order: VecDeque<(u64, Device, u64, Id)>,
+    places: Places,
+    /// When records were lost: from, until.
+    losses: VecDeque<(u64, u64)>,
+    pub lost_records: u64,
+    /// When the first I/O began.
+    base: Option<u64>,
+}
+
+impl Joiner {
+    pub(crate) fn new(observed: Vec<Observed>, places: Places) -> Joiner {
+        let worker = |observed| Worker { observed, ..Worker::default() };
+        Joiner {
+            requests: Requests::default(),
+            workers: observed.into_iter().map(worker).collect(),
+            threads: HashMap::new(),
+            rings: HashMap::new(),
+            submitting: HashMap::new(),
+            others: HashMap::new(),
+            others_in_order: VecDeque::new(),
+            places,
+            losses: VecDeque::new(),
+            lost_records: 0,
+            base: None,
+        }
+    }
+
+    /// A worker issues its I/Os in this thread.
+    pub(crate) fn begins(&mut self, worker: usize, process: i32, thread: i32) {
+        self.workers[worker].process = process;
+        self.threads.insert(thread, worker);
+    }
+
+    /// Records were lost between these times.
+    pub(crate) fn lost(&mut self, records: u64, from: u64, until: u64) {
+        const MOST: usize = 1024;
+        self.lost_records += records;
+        match self.losses.back_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(until),
+            _ => self.losses.push_back((from, until)),
+        }
+        if self.losses.len() > MOST
+            && let Some((from, _)) = self.losses.pop_front()
+        {
+            // Rather too long a loss than a forgotten one.
+            self.losses[0].0 = from;
+        }
+    }
+
+    /// The next record of the kernel.
+    pub(crate) fn event(&mut self, event: &Event) {
+        let Event { time, process, thread, ref what } = *event;
+        match *what {
+            What::RingMade { ring } => {
+                if let Some(&worker) = self.threads.get(&thread) {
+                    self.rings.insert(ring, worker);
+                    self.workers[worker].has_ring = true;
+                }
+            }
+            What::Submitted { ring, unit } => {
+                if let Some(&worker) = self.rings.get(&ring) {
+                    self.submitting.insert(thread, (worker, unit));
+                }
+            }
+            What::HandedOn { ring, unit } => {
+                if let Some(&worker) = self.rings.get(&ring) {
+                    self.workers[worker].handed_on.insert(unit, time);
+                }
+            }
+            _ => {
+                let Some(request) = self.requests.see(time, process, what) else { return };
+                let What::Queued(device, sectors) = *what else { return };
+                self.owned(request, time, thread, device, sectors);
+            }
+        }
+    }
+
+    /// Notes whose a new request is.
+    fn owned(&mut self, request: Id, time: u64, thread: i32, device: Device, sectors: Sectors) {
+        let submitting = self.submitting.get(&thread).copied();
+        let Some(worker) = submitting.map(|it| it.0).or_else(|| self.threads.get(&thread).copied()) else {
+            if self.places.are_asked_for() {
+                self.others.entry((device, sectors.first)).or_default().push((request, sectors));
+                self.others_in_order.push_back((time, device, sectors.first, request));
+                self.forget_others(time.saturating_sub(KEPT_NS));
+            } else {
+                self.requests.forget(request);
+            }
+            return;
+        };
+        /// Requests that no I/O has asked for, such as those of syncs and of metadata.
+        const MOST_LEFT_OVER: usize = 1 << 16;
+        let worker = &mut self.workers[worker];
+        let unit = submitting.map(|it| it.1);
+        worker.own.push_back(Own { request, queued: time, unit, before: worker.sectors });
+        worker.sectors += sectors.count();
+        if worker.own.len() > MOST_LEFT_OVER
+            && let Some(oldest) = worker.own.pop_front()
+        {
+            self.requests.forget(oldest.request);
+        }
+    }
+
+    /// Forgets requests of other threads that are older than this.
+    fn forget_others(&mut self, than: u64) {
+        const MOST: usize = 1 << 18;
+        while let Some(&(time, device, first, request)) = self.others_in_order.front()
+            && (time < than || self.others_in_order.len() > MOST)
+        {
+            self.others_in_order.pop_front();
+            if let Some(there) = self.others.get_mut(&(device, first)) {
+                let known = there.len();
+                there.retain(|(id, _)| *id != request);
+                let is_there = there.len() < known;
+                if there.is_empty() {
+                    self.others.remove(&(device, first));
+                }
+                if is_there {
+                    self.requests.forget(request);
+                }
+            }
+        }
+    }
+
+    /// The stamps of an I/O that was reaped. All records until then have been seen.
+    pub(crate) fn reaped(&mut self, worker: usize, io: &IoStamps) {
+        let base = *self.base.get_or_insert(io.began);
+        let known = &mut self.workers[worker];
+        let direction = Direction::ALL[io.direction as usize];
+        let stages = if known.observed.given.is_empty() {
+            &Stage::OF_BLOCK_DEVICES[..]
+        } else {
+            &known.observed.given[..]
+        };
+        let from_start = known.observed.from_start;
+        let times = &mut known.times[io.direction as usize];
+        let mut times = times.take().unwrap_or_else(|| Box::new(StageTimes::new(stages, from_start)));
+        let found = if io.stamps_given > 0 { Ok(Some(Found::given(io))) } else { self.find(worker, io) };
+        match found {
+            Ok(Some(found)) => {
+                times.split += u64::from(found.is_split);
+                times.merged += u64::from(found.is_merged);
+                let file = &self.workers[worker].observed.files;
+                times.record(&found.stages[..found.count], io.completed.saturating_sub(base), || SlowIo {
+                    offset: io.offset,
+                    length: io.length,
+                    file: file.get(io.file as usize).cloned().unwrap_or_default(),
+                    direction: Some(direction),
+                    ..SlowIo::default()
+                });
+            }
+            Ok(None) => times.without_device += 1,
+            Err(why) => times.not_matched(why),
+        }
+        self.workers[worker].times[io.direction as usize] = Some(times);
+    }
+
+    /// Finds the requests of an I/O: `None` = it had none.
+    fn find(&mut self, worker: usize, io: &IoStamps) -> Result<Option<Found>, Unmatched> {
+        let mine = self.take_own(worker, io)?;
+        if mine.is_empty() {
+            return self.find_by_place(worker, io);
+        }
+        let mut latest: Option<(u64, Part)> = None;
+        let (mut parts, mut is_merged, mut overlaps, mut is_open) = (0, false, false, false);
+        for id in &mine {
+            let request = self.requests.get(*id);
+            overlaps |= request.overlaps;
+            is_open |= !request.is_complete();
+            // What was read ahead may come later than what the I/O waited for.
+            for part in request.parts.iter().filter(|part| part.completed <= io.completed + CLOCK_SKEW_NS) {
+                parts += 1;
+                is_merged |= request.merged;
+                if latest.is_none_or(|(_, known)| known.completed < part.completed) {
+                    latest = Some((request.queued, *part));
+                }
+            }
+        }
+        mine.into_iter().for_each(|id| self.requests.forget(id));
+        let lost = self.has_lost(io);
+        match latest {
+            Some((_, part)) if part.issued == 0 => Err(Unmatched::Lost),
+            Some(_) if is_open && lost => Err(Unmatched::Lost),
+            Some(_) if overlaps => Err(Unmatched::Overlap),
+            Some((queued, part)) => {
+                Found::of_blocks(io, queued, part, parts > 1, is_merged).map(Some).ok_or(Unmatched::Order)
+            }
+            None if lost => Err(Unmatched::Lost),
+            // It did not wait for what it started.
+            None => Ok(None),
+        }
+    }
+
+    fn has_lost(&self, io: &IoStamps) -> bool {
+        self.losses.iter().any(|&(from, until)| from <= io.completed && until >= io.began)
+    }
+
+    /// Takes the requests that the worker's thread, or a thread of its ring, started for this I/O.
+    fn take_own(&mut self, worker: usize, io: &IoStamps) -> Result<Vec<Id>, Unmatched> {
+        let lost = self.has_lost(io);
+        let worker = &mut self.workers[worker];
+        let is_queued = io.submitted > 0;
+        let by_unit = is_queued && worker.has_ring;
+        let until = if is_queued && !by_unit { io.submitted } else { io.completed } + CLOCK_SKEW_NS;
+        let in_time = |own: &Own| (io.began.saturating_sub(CLOCK_SKEW_NS)..=until).contains(&own.queued);
+        let mut mine = Vec::new();
+        if is_queued && !by_unit && io.together > 0 {
+            // The first of them that is reaped still sees the requests of all.
+            let commit = *worker.commits.entry(io.submitted).or_insert_with(|| {
+                let all = worker.own.iter().filter(|own| in_time(own));
+                let base = all.clone().map(|own| own.before).min().unwrap_or(worker.sectors);
+                let sectors: u64 = all.map(|own| self.requests.get(own.request).sectors).sum();
+                let together = u64::from(io.together);
+                Commit { base, is_exact: sectors == together, left: together }
+            });
+            let own = Sectors {
+                first: commit.base + u64::from(io.before),
+                end: commit.base + u64::from(io.before) + io.length.div_ceil(512),
+            };
+            worker.own.retain(|one| {
+                let is_mine = (own.first..own.end).contains(&one.before) && in_time(one);
+                if is_mine {
+                    mine.push(one.request);
+                }
+                !is_mine
+            });
+            let left = commit.left.saturating_sub(own.count());
+            if left == 0 {
+                worker.commits.remove(&io.submitted);
+            } else if let Some(commit) = worker.commits.get_mut(&io.submitted) {
+                commit.left = left;
+            }
+            if !commit.is_exact {
+                mine.into_iter().for_each(|id| self.requests.forget(id));
+                return Err(if lost { Unmatched::Lost } else { Unmatched::Batch });
+            }
+            return Ok(mine);
+        }
+        worker.own.retain(|own| {
+            let is_mine = in_time(own) && (!by_unit || own.unit == Some(io.unit));
+            if is_mine {
+                mine.push(own.request);
+            }
+            !is_mine
+        });
+        // An I/O that nothing was started for may have been handed to another thread.
+        Ok(mine)
+    }
+
+    /// Finds the request of an I/O that another thread has started, by its place on the device.
+    fn find_by_place(&mut self, worker: usize, io: &IoStamps) -> Result<Option<Found>, Unmatched> {
+        let known = &self.workers[worker];
+        let handed_on = known.handed_on.get(&io.unit).is_some_and(|&time| time >= io.began);
+        let by_another = known.observed.by_other_threads || handed_on;
+        let process = known.process;
+        let unknown = || match (self.has_lost(io), by_another) {
+            (true, _) => Err(Unmatched::Lost),
+            (false, true) => Err(Unmatched::Thread),
+            (false, false) => Ok(None),
+        };
+        let file = known.observed.files.get(io.file as usize);
+        let place = file.and_then(|file| self.places.of(file, io.offset, io.length));
+        let Some((device, sectors)) = place else { return unknown() };
+        let Some(there) = self.others.get(&(device, sectors.first)) else { return unknown() };
+        let fits = |request: &Request| {
+            request.queued + CLOCK_SKEW_NS >= io.began
+                && request.is_complete()
+                && request.parts.iter().all(|part| part.completed <= io.completed + CLOCK_SKEW_NS)
+        };
+        let mut fitting = there
+            .iter()
+            .filter(|(id, touched)| touched.count() <= sectors.count() && fits(self.requests.get(*id)));
+        let Some(&(id, _)) = fitting.next() else { return unknown() };
+        let request = self.requests.get(id);
+        if fitting.next().is_some() || request.overlaps {
+            return Err(Unmatched::Overlap);
+        }
+        let Some(&part) = request.parts.iter().max_by_key(|part| part.completed) else { return unknown() };
+        if part.issued == 0 {
+            return Err(Unmatched::Lost);
+        }
+        // A thread of the kernel starts what was held back: that is not the time of the submission.
+        let is_held_back = request.process != process;
+        let queued = if is_held_back { io.began } else { request.queued };
+        let (is_split, is_merged) = (request.parts.len() > 1, request.merged);
+        Found::of_blocks(io, queued, part, is_split, is_merged).map(Some).ok_or(Unmatched::Order)
+    }
+
+    /// The results of a worker.
+    pub(crate) fn times_of(&mut self, worker: usize) -> [Option<Box<StageTimes>>; 3] {
+        let lost = self.lost_records;
+        let mut times = std::mem::take(&mut self.workers[worker].times);
+        times.iter_mut().flatten().for_each(|times| times.lost_records = lost);
+        times
+    }
+
+    /// The stages of a worker whose direction has no I/O yet.
+    pub(crate) fn empty_times(&self, worker: usize) -> StageTimes {
+        let Observed { given, from_start, .. } = &self.workers[worker].observed;
+        StageTimes::new(if given.is_empty() { &Stage::OF_BLOCK_DEVICES } else { given }, *from_start)
+    }
+}
+
+/// The stages of an I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Found {
+    stages: [u64; 5],
+    count: usize,
+    is_split: bool,
+    is_merged: bool,
+}
+
+impl Found {
+    /// The stages that the engine has told.
+    fn given(io: &IoStamps) -> Found {
+        let count = io.stamps_given as usize;
+        let mut stages = [0; 5];
+        let mut last = io.began;
+        for (stage, &stamp) in stages.iter_mut().zip(&io.given[..count]) {
+            let stamp = stamp.clamp(last, io.completed.max(last));
+            *stage = stamp - last;
+            last = stamp;
+        }
+        stages[count] = io.completed.saturating_sub(last);
+        Found { stages, count: count + 1, is_split: false, is_merged: false }
+    }
+
+    /// The stages of a block device; `None` = the stamps contradict each other.
+    fn of_blocks(io: &IoStamps, queued: u64, part: Part, is_split: bool, is_merged: bool) -> Option<Found> {
+        let stamps = [io.began, queued, part.issued, part.completed, io.completed];
+        let mut stages = [0; 5];
+        let mut last = stamps[0];
+        for (stage, stamp) in stages.iter_mut().zip(&stamps[1..]) {
+            if *stamp + CLOCK_SKEW_NS < last {
+                return None;
+            }
+            let stamp = (*stamp).clamp(last, io.completed.max(last));
+            *stage = stamp - last;
+            last = stamp;
+        }
+        Some(Found { stages, count: 4, is_split, is_merged })
+    }
+}
+
+#[cfg(test)]
+#[path = "join_tests.rs"]
+mod tests;

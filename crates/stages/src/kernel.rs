@@ -1,0 +1,214 @@
+//! The kernel's records, decoded with the offsets that its `format` files give.
+
+use iolite_host::{Field, Tracepoint, Tracing};
+use iolite_os::perf::Record;
+
+/// The number of a block device, as the kernel's records have it.
+pub(crate) type Device = u32;
+
+/// Sectors of 512 bytes: the first, and the one behind the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sectors {
+    pub first: u64,
+    pub end: u64,
+}
+
+impl Sectors {
+    pub(crate) fn count(self) -> u64 {
+        self.end - self.first
+    }
+
+    /// The sectors that both have.
+    pub(crate) fn and(self, other: Sectors) -> Option<Sectors> {
+        let both = Sectors { first: self.first.max(other.first), end: self.end.min(other.end) };
+        (both.first < both.end).then_some(both)
+    }
+}
+
+/// What a record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// The block layer got a request (a bio).
+    Queued(Device, Sectors),
+    /// The driver got a request.
+    Issued(Device, Sectors),
+    /// The device has completed sectors.
+    Completed(Device, Sectors),
+    /// Sectors of `from` are those of `to` on another device.
+    Remapped { from: (Device, u64), to: (Device, Sectors) },
+    /// The thread created this ring.
+    RingMade { ring: u64 },
+    /// The thread submits this unit of this ring.
+    Submitted { ring: u64, unit: u32 },
+    /// The unit goes to a thread of the kernel.
+    HandedOn { ring: u64, unit: u32 },
+}
+
+/// A record with its time and thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// `CLOCK_MONOTONIC`, nanoseconds.
+    pub time: u64,
+    pub process: i32,
+    pub thread: i32,
+    pub what: What,
+}
+
+/// Where a number is in a record.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    offset: usize,
+    size: usize,
+}
+
+impl Place {
+    fn of(point: &Tracepoint, name: &str) -> Option<Place> {
+        point.field(name).map(|&Field { offset, size, .. }| Place { offset, size })
+    }
+
+    fn read(self, data: &[u8]) -> Option<u64> {
+        let bytes = data.get(self.offset..self.offset + self.size)?;
+        match self.size {
+            4 => Some(u32::from_ne_bytes(bytes.try_into().ok()?).into()),
+            8 => Some(u64::from_ne_bytes(bytes.try_into().ok()?)),
+            _ => None,
+        }
+    }
+}
+
+/// How the records of one tracepoint are read.
+#[derive(Clone, Copy, Debug)]
+enum Reader {
+    Block { kind: fn(Device, Sectors) -> What, device: Place, sector: Place, count: Place },
+    Remap { device: Place, sector: Place, count: Place, old_device: Place, old_sector: Place },
+    RingMade { ring: Place },
+    Ring { kind: fn(u64, u32) -> What, ring: Place, unit: Place },
+}
+
+impl Reader {
+    fn new(name: &str, point: &Tracepoint) -> Option<Reader> {
+        let place = |field: &str| Place::of(point, field);
+        let block = |kind| {
+            Some(Reader::Block {
+                kind,
+                device: place("dev")?,
+                sector: place("sector")?,
+                count: place("nr_sector")?,
+            })
+        };
+        match name.split_once('/')?.1 {
+            "block_bio_queue" => block(What::Queued),
+            "block_rq_issue" => block(What::Issued),
+            "block_rq_complete" => block(What::Completed),
+            "block_bio_remap" => Some(Reader::Remap {
+                device: place("dev")?,
+                sector: place("sector")?,
+                count: place("nr_sector")?,
+                old_device: place("old_dev")?,
+                old_sector: place("old_sector")?,
+            }),
+            "io_uring_create" => Some(Reader::RingMade { ring: place("ctx")? }),
+            "io_uring_submit_req" | "io_uring_submit_sqe" => Some(Reader::Ring {
+                kind: |ring, unit| What::Submitted { ring, unit },
+                ring: place("ctx")?,
+                unit: place("user_data")?,
+            }),
+            "io_uring_queue_async_work" => Some(Reader::Ring {
+                kind: |ring, unit| What::HandedOn { ring, unit },
+                ring: place("ctx")?,
+                unit: place("user_data")?,
+            }),
+            _ => None,
+        }
+    }
+
+    /// What a record says; `None` = nothing of interest, such as a flush, which has no sectors.
+    fn read(self, data: &[u8]) -> Option<What> {
+        let sectors = |first: Place, count: Place| {
+            let (first, count) = (first.read(data)?, count.read(data)?);
+            Some(Sectors { first, end: first.checked_add(count)? }).filter(|sectors| sectors.count() > 0)
+        };
+        match self {
+            Reader::Block { kind, device, sector, count } => {
+                Some(kind(device.read(data)? as u32, sectors(sector, count)?))
+            }
+            Reader::Remap { device, sector, count, old_device, old_sector } => Some(What::Remapped {
+                from: (old_device.read(data)? as u32, old_sector.read(data)?),
+                to: (device.read(data)? as u32, sectors(sector, count)?),
+            }),
+            Reader::RingMade { ring } => Some(What::RingMade { ring: ring.read(data)? }),
+            Reader::Ring { kind, ring, unit } => Some(kind(ring.read(data)?, unit.read(data)? as u32)),
+        }
+    }
+}
+
+/// Decodes the records of all tracepoints.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    /// By the number of the tracepoint, which each record begins with.
+    readers: Vec<(u16, Reader)>,
+}
+
+impl Decoder {
+    pub(crate) fn new(tracing: &Tracing) -> Decoder {
+        let known = |(name, point): &(&str, Tracepoint)| Some((point.id as u16, Reader::new(name, point)?));
+        Decoder { readers: tracing.points.iter().filter_map(known).collect() }
+    }
+
+    /// The tracepoints to record.
+    pub(crate) fn ids(&self) -> Vec<u64> {
+        self.readers.iter().map(|&(id, _)| id.into()).collect()
+    }
+
+    /// The event of a record.
+    pub(crate) fn decode(&self, record: Record<'_>) -> Option<Event> {
+        let Record::Event { time, process, thread, data } = record else { return None };
+        let id = u16::from_ne_bytes(data.get(..2)?.try_into().ok()?);
+        let reader = self.readers.iter().find(|(known, _)| *known == id)?.1;
+        Some(Event { time, process, thread, what: reader.read(data)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(id: u64, fields: &[(&str, usize, usize)]) -> Tracepoint {
+        let field =
+            |&(name, offset, size): &(&str, usize, usize)| Field { name: name.to_owned(), offset, size };
+        Tracepoint { id, fields: fields.iter().map(field).collect() }
+    }
+
+    #[test]
+    fn fields_are_read_where_the_kernel_says() {
+        // In this made-up kernel the count comes first.
+        let issue = point(300, &[("nr_sector", 8, 4), ("dev", 12, 4), ("sector", 16, 8)]);
+        let submit = point(7, &[("ctx", 8, 8), ("user_data", 16, 8)]);
+        let tracing = Tracing {
+            cpus: vec![0],
+            points: vec![("block/block_rq_issue", issue), ("io_uring/io_uring_submit_req", submit)],
+        };
+        let decoder = Decoder::new(&tracing);
+        assert_eq!(decoder.ids(), [300, 7]);
+        let mut data = vec![0; 24];
+        data[..2].copy_from_slice(&300_u16.to_ne_bytes());
+        data[8..12].copy_from_slice(&16_u32.to_ne_bytes());
+        data[12..16].copy_from_slice(&0x0080_0010_u32.to_ne_bytes());
+        data[16..24].copy_from_slice(&4096_u64.to_ne_bytes());
+        fn record(data: &[u8]) -> Record<'_> {
+            Record::Event { time: 5, process: 1, thread: 2, data }
+        }
+        let what = What::Issued(0x0080_0010, Sectors { first: 4096, end: 4112 });
+        assert_eq!(decoder.decode(record(&data)), Some(Event { time: 5, process: 1, thread: 2, what }));
+        assert_eq!(decoder.decode(record(&data[..20])), None, "cut off");
+        data[8..12].copy_from_slice(&0_u32.to_ne_bytes());
+        assert_eq!(decoder.decode(record(&data)), None, "a flush has no sectors");
+        data[..2].copy_from_slice(&7_u16.to_ne_bytes());
+        let Some(Event { what: What::Submitted { unit: 4096, .. }, .. }) = decoder.decode(record(&data))
+        else {
+            panic!("{:?}", decoder.decode(record(&data)));
+        };
+        data[..2].copy_from_slice(&9_u16.to_ne_bytes());
+        assert_eq!(decoder.decode(record(&data)), None, "a tracepoint of others");
+    }
+}

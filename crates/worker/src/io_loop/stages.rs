@@ -1,0 +1,77 @@
+//! The stamps of each I/O, for the process that joins them with those of the kernel (`stages`).
+
+use super::IoLoop;
+use super::failure::Attempt;
+use super::flight::Times;
+use iolite_engine::{Engine, Unit};
+use iolite_os::clock::Clock;
+use iolite_stages::{IoStamps, StageArea};
+use iolite_types::Direction;
+use iolite_workload::Generator;
+
+/// A unit's place among those that one call submitted, in sectors.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    before: u32,
+    together: u32,
+}
+
+/// Writes the stamps of a worker.
+pub struct StageStamps<'a> {
+    area: &'a StageArea,
+    worker: usize,
+    /// `CLOCK_MONOTONIC` when the worker's clock showed zero.
+    origin: u64,
+    from_start: bool,
+    /// The place of each unit.
+    places: Vec<Place>,
+}
+
+impl<'a> StageStamps<'a> {
+    /// # Panics
+    /// If the clock is not the system's: the plan has chosen that one.
+    pub fn new(area: &'a StageArea, worker: usize, clock: Clock, from_start: bool, depth: u32) -> Self {
+        let origin = clock.monotonic_origin().expect("with stages, the clock is CLOCK_MONOTONIC");
+        StageStamps { area, worker, origin, from_start, places: vec![Place::default(); depth as usize] }
+    }
+
+    /// An I/O of the workload is complete.
+    #[inline]
+    pub(super) fn record(&self, unit: &Unit, whole: &Attempt, direction: Direction, times: Times) {
+        let Place { before, together } = self.places[unit.index as usize];
+        self.area.push(
+            self.worker,
+            IoStamps {
+                began: self.origin + if self.from_start { times.start } else { times.issue },
+                submitted: if times.queued { self.origin + times.issue } else { 0 },
+                completed: self.origin + times.complete,
+                offset: whole.offset,
+                length: whole.length,
+                file: unit.file,
+                unit: unit.index,
+                before,
+                together: if times.queued { together } else { 0 },
+                direction: direction.index() as u32,
+                ..IoStamps::default()
+            },
+        );
+    }
+}
+
+impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
+    /// Notes the places of the units that were submitted together just now.
+    pub(super) fn note_places(&mut self) {
+        let Some(stages) = &mut self.extras.stages else { return };
+        if let [only] = self.flight.pending[..] {
+            stages.places[only as usize] = Place::default();
+            return;
+        }
+        let sectors = |index: u32| self.flight.units[index as usize].length.div_ceil(512) as u32;
+        let together = self.flight.pending.iter().map(|&index| sectors(index)).sum();
+        let mut before = 0;
+        for &index in &self.flight.pending {
+            stages.places[index as usize] = Place { before, together };
+            before += sectors(index);
+        }
+    }
+}
