@@ -260,9 +260,9 @@ impl Joiner {
         mine.into_iter().for_each(|id| self.requests.forget(id));
         let lost = self.has_lost(io);
         match latest {
+            Some(_) if overlaps => Err(Unmatched::Overlap),
             Some((_, part)) if part.issued == 0 => Err(Unmatched::Lost),
             Some(_) if is_open && lost => Err(Unmatched::Lost),
-            Some(_) if overlaps => Err(Unmatched::Overlap),
             Some((queued, part)) => {
                 Found::of_blocks(io, queued, part, parts > 1, is_merged).map(Some).ok_or(Unmatched::Order)
             }
