@@ -36,11 +36,12 @@ pub struct Tracing {
 
 impl Tracing {
     /// The tracepoints that are looked for.
-    pub const NAMES: [&'static str; 8] = [
+    pub const NAMES: [&'static str; 9] = [
         "block/block_bio_queue",
         "block/block_rq_issue",
         "block/block_rq_complete",
         "block/block_bio_remap",
+        "block/block_bio_complete",
         "io_uring/io_uring_create",
         "io_uring/io_uring_submit_req",
         // Its name before Linux 6.4.

@@ -34,6 +34,8 @@ pub(crate) enum What {
     Issued(Device, Sectors),
     /// The device has completed sectors.
     Completed(Device, Sectors),
+    /// A request ended without the driver: it failed, or could not be queued without waiting.
+    Ended(Device, Sectors),
     /// Sectors of `from` are those of `to` on another device.
     Remapped { from: (Device, u64), to: (Device, Sectors) },
     /// The thread created this ring.
@@ -100,6 +102,7 @@ impl Reader {
             "block_bio_queue" => block(What::Queued),
             "block_rq_issue" => block(What::Issued),
             "block_rq_complete" => block(What::Completed),
+            "block_bio_complete" => block(What::Ended),
             "block_bio_remap" => Some(Reader::Remap {
                 device: place("dev")?,
                 sector: place("sector")?,

@@ -110,6 +110,7 @@ impl Requests {
             What::Queued(device, sectors) => return self.queued(time, process, device, sectors),
             What::Issued(device, sectors) => self.issued(time, device, sectors),
             What::Completed(device, sectors) => self.completed(time, device, sectors),
+            What::Ended(device, sectors) => self.ended(device, sectors),
             What::Remapped { from, to } => self.remapped(from, to),
             What::RingMade { .. } | What::Submitted { .. } | What::HandedOn { .. } => {}
         }
@@ -200,14 +201,31 @@ impl Requests {
         }
         flight.remove(&gone);
         for (id, part, is_over) in parts {
-            let request = self.get_mut(id);
-            request.parts.push(part);
+            self.get_mut(id).parts.push(part);
             if is_over {
-                request.open = request.open.saturating_sub(1);
-                if request.open == 0 && request.unwanted {
-                    self.forget(id);
-                }
+                self.close(id);
             }
+        }
+    }
+
+    /// A request is over that the driver never got. (Others end with their last sector.)
+    fn ended(&mut self, device: Device, sectors: Sectors) {
+        let Some(flight) = self.flights.get_mut(&device) else { return };
+        let never_issued = |piece: &&mut Piece| piece.sectors == sectors && piece.issued.is_empty();
+        let Some(piece) = flight.touching(sectors).find(never_issued) else { return };
+        piece.left = 0;
+        let request = piece.request;
+        flight.remove(&[sectors.first]);
+        self.in_flight -= 1;
+        self.close(request);
+    }
+
+    /// A piece of a request is over.
+    fn close(&mut self, id: Id) {
+        let request = self.get_mut(id);
+        request.open = request.open.saturating_sub(1);
+        if request.open == 0 && request.unwanted {
+            self.forget(id);
         }
     }
 
@@ -329,6 +347,18 @@ mod tests {
         see(&mut requests, 21, What::Completed(DISK, at(100, 16)));
         let parts = &requests.get(large).parts;
         assert_eq!(parts[..], [Part { issued: 12, completed: 20 }, Part { issued: 11, completed: 21 }]);
+    }
+
+    #[test]
+    fn a_request_that_the_driver_never_got_is_not_in_the_way() {
+        let mut requests = Requests::default();
+        let refused = see(&mut requests, 1, What::Queued(DISK, at(0, 8))).unwrap();
+        see(&mut requests, 2, What::Ended(DISK, at(0, 8)));
+        assert!(requests.get(refused).is_complete() && requests.get(refused).parts.is_empty());
+        let again = see(&mut requests, 3, What::Queued(DISK, at(0, 8))).unwrap();
+        see(&mut requests, 4, What::Issued(DISK, at(0, 8)));
+        see(&mut requests, 4, What::Ended(DISK, at(0, 8)));
+        assert!(!requests.get(again).overlaps && !requests.get(again).is_complete());
     }
 
     #[test]
