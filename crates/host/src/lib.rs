@@ -43,7 +43,7 @@ pub use memory::{HugePages, Memory};
 pub use mounts::Mounts;
 pub use refusal::Refusal;
 pub use this_machine::ThisMachine;
-pub use tracepoints::{Field, Tracepoint, Tracing};
+pub use tracepoints::{Field, Page, Tracepoint, Tracing};
 
 pub use iolite_os::nvme::{Format, Guard, Namespace, Protection, ZoneGeometry};
 pub use iolite_os::zones::{Zone, ZoneCondition, ZoneKind};

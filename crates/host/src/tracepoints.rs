@@ -1,14 +1,13 @@
 //! The kernel's tracepoints: which there are, what their records look like, and whether this process may use them.
 
 use crate::Refusal;
-use iolite_os::perf::try_tracepoint;
 use iolite_os::tracefs::TraceFs;
 use std::io;
 
 /// A tracepoint of this kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tracepoint {
-    /// The number by which perf_event_open(2) knows it.
+    /// The number that its records begin with.
     pub id: u64,
     /// The fields of its records.
     pub fields: Vec<Field>,
@@ -32,6 +31,8 @@ pub struct Tracing {
     pub cpus: Vec<u32>,
     /// Those of [`Tracing::NAMES`] that this kernel has, in that order.
     pub points: Vec<(&'static str, Tracepoint)>,
+    /// The pages of the kernel's buffers.
+    pub page: Page,
 }
 
 impl Tracing {
@@ -56,7 +57,7 @@ impl Tracing {
     pub(crate) fn read() -> Result<Tracing, Refusal> {
         let files = TraceFs::open().map_err(|error| unreadable(&error))?;
         let cpus = std::fs::read_to_string("/sys/devices/system/cpu/online")?;
-        let mut tracing = Tracing { cpus: crate::cpus::parse_list(cpus.trim()), points: Vec::new() };
+        let mut tracing = Tracing { cpus: crate::cpus::parse_list(cpus.trim()), ..Tracing::default() };
         for (number, name) in Tracing::NAMES.into_iter().enumerate() {
             match files.read(&format!("events/{name}/format")) {
                 Ok(text) => {
@@ -73,9 +74,49 @@ impl Tracing {
                 Err(error) => return Err(Refusal::from(error).about(name)),
             }
         }
-        let (first, cpu) = (&tracing.points[0].1, tracing.cpus.first().copied().unwrap_or(0));
-        try_tracepoint(first.id, cpu).map_err(|error| forbidden(&error))?;
+        files.may_record().map_err(|error| forbidden(&error))?;
+        if !is_in_first_namespace() {
+            let words = "stages are not found in a container with process numbers of its own, because the kernel's \
+                         records have those of the host; run on the host, or with its numbers (`--pid=host`)";
+            return Err(Refusal { errno: Some(libc::EPERM), words: words.to_owned() });
+        }
+        tracing.page = Page::parse(&files.read("events/header_page")?)
+            .ok_or_else(|| io::Error::other("the kernel's trace buffers have an unknown format"))?;
         Ok(tracing)
+    }
+}
+
+/// Whether this process has the numbers by which the kernel's records call it.
+fn is_in_first_namespace() -> bool {
+    /// The inode of the first one is fixed (`PROC_PID_INIT_INO`).
+    const FIRST: &str = "pid:[4026531836]";
+    std::fs::read_link("/proc/self/ns/pid").map_or(true, |link| link.as_os_str() == FIRST)
+}
+
+/// What the pages of a trace buffer look like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Where the count of bytes begins.
+    pub commit: usize,
+    /// Where the records begin.
+    pub data: usize,
+    /// The bytes of a page.
+    pub size: usize,
+}
+
+impl Page {
+    /// Reads `events/header_page`.
+    fn parse(text: &str) -> Option<Page> {
+        let fields = text.lines().filter_map(|line| Field::parse(line.trim().strip_prefix("field:")?));
+        let mut page = Page::default();
+        for field in fields {
+            match field.name.as_str() {
+                "commit" => page.commit = field.offset,
+                "data" => (page.data, page.size) = (field.offset, field.offset + field.size),
+                _ => {}
+            }
+        }
+        (page.data > page.commit && page.size > page.data).then_some(page)
     }
 }
 
@@ -96,17 +137,17 @@ fn unreadable(error: &io::Error) -> Refusal {
 
 /// Why recording is refused.
 fn forbidden(error: &io::Error) -> Refusal {
-    if !matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)) {
-        return Refusal::from(io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO)))
-            .about("perf_event_open");
-    }
-    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
-    let level = level.map_or_else(|_| "unknown".to_owned(), |level| level.trim().to_owned());
-    let words = format!(
-        "recording tracepoints needs root, the capability CAP_PERFMON (`setcap cap_perfmon+ep` on this program), or \
-         `sysctl kernel.perf_event_paranoid=-1` (now {level})"
-    );
-    Refusal { errno: error.raw_os_error(), words }
+    let words = match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => {
+            "recording the kernel's tracepoints needs root, or the rights to write to \
+             /sys/kernel/tracing (`mount -o remount,mode=770,gid=GROUP /sys/kernel/tracing` as root)"
+        }
+        _ => {
+            return Refusal::from(io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO)))
+                .about("/sys/kernel/tracing/instances");
+        }
+    };
+    Refusal { errno: error.raw_os_error(), words: words.to_owned() }
 }
 
 impl Tracepoint {
@@ -172,11 +213,23 @@ mod tests {
     }
 
     #[test]
+    fn the_head_of_a_page_is_read() {
+        let text = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+            \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
+            \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
+            \tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
+        assert_eq!(Page::parse(text), Some(Page { commit: 8, data: 16, size: 4096 }));
+        assert_eq!(Page::parse("nothing"), None);
+    }
+
+    #[test]
     fn refusals_name_the_remedy() {
         let error = |errno| io::Error::from_raw_os_error(errno);
-        assert!(forbidden(&error(libc::EACCES)).words.contains("perf_event_paranoid=-1` (now "));
-        assert!(forbidden(&error(libc::EPERM)).words.contains("CAP_PERFMON"));
-        assert_eq!(forbidden(&error(libc::EMFILE)).words, "perf_event_open: Too many open files");
+        assert!(forbidden(&error(libc::EACCES)).words.contains("needs root"));
+        assert_eq!(
+            forbidden(&error(libc::EMFILE)).words,
+            "/sys/kernel/tracing/instances: Too many open files"
+        );
         assert!(unreadable(&error(libc::EACCES)).words.contains("remount,mode=755"));
         assert!(unreadable(&error(libc::ENOENT)).words.contains("mount -t tracefs"));
     }

@@ -6,7 +6,7 @@
 //! ([`poll`]), signals ([`signals`]), processes ([`process`]), their resource usage ([`usage`]) and CPU affinity
 //! ([`processors`]), facts about files ([`files`]), SCSI commands ([`scsi`]), NVMe commands ([`nvme`]), metadata and
 //! write streams of block devices ([`integrity`]), zones of block devices ([`zones`]), locks that survive their
-//! owner ([`robust`]), and the kernel's tracepoints ([`perf`], [`tracefs`]). Nothing here knows what a job is.
+//! owner ([`robust`]), and the kernel's tracepoints ([`tracefs`]). Nothing here knows what a job is.
 
 pub mod appearance;
 pub mod clock;
@@ -18,7 +18,6 @@ pub mod integrity;
 pub mod memory;
 pub mod message;
 pub mod nvme;
-pub mod perf;
 pub mod pipe;
 pub mod poll;
 pub mod process;

@@ -43,8 +43,6 @@ pub struct IoStamps {
 struct Words {
     /// The thread that issues its I/Os; 0 = none yet. Written by the worker.
     thread: AtomicI32,
-    /// Its process.
-    process: AtomicI32,
     /// I/Os whose stamps did not fit into the ring, per direction. Written by the worker.
     lost: [AtomicU64; 3],
 }
@@ -120,17 +118,14 @@ impl StageArea {
     }
 
     /// Notes the thread that will issue a worker's I/Os. Called by that thread.
-    pub fn begin(&self, worker: usize, process: i32, thread: i32) {
-        let words = self.words(worker);
-        words.process.store(process, Relaxed);
-        words.thread.store(thread, Release);
+    pub fn begin(&self, worker: usize, thread: i32) {
+        self.words(worker).thread.store(thread, Release);
     }
 
-    /// The process and thread that issue a worker's I/Os; `None` = not yet.
-    pub(crate) fn thread(&self, worker: usize) -> Option<(i32, i32)> {
-        let words = self.words(worker);
-        let thread = words.thread.load(Acquire);
-        (thread != 0).then(|| (words.process.load(Relaxed), thread))
+    /// The thread that issues a worker's I/Os; `None` = not yet.
+    pub(crate) fn thread(&self, worker: usize) -> Option<i32> {
+        let thread = self.words(worker).thread.load(Acquire);
+        (thread != 0).then_some(thread)
     }
 
     /// Adds the stamps of an I/O. Called by the worker's thread only. It never waits: if the ring is full, the I/O is
@@ -196,8 +191,8 @@ mod tests {
     fn stamps_reach_the_collector_and_full_rings_are_counted() {
         let area = StageArea::new(&[true, false]).unwrap();
         assert_eq!((area.thread(0), area.observes(0), area.observes(1)), (None, true, false));
-        area.begin(0, 3, 4);
-        assert_eq!(area.thread(0), Some((3, 4)));
+        area.begin(0, 4);
+        assert_eq!(area.thread(0), Some(4));
         let stamps = IoStamps { began: 5, direction: 1, ..IoStamps::default() };
         area.push(0, stamps);
         area.push(1, stamps);

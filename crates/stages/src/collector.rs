@@ -3,24 +3,30 @@
 use crate::area::{IoStamps, RECORDS, StageArea};
 use crate::join::{Joiner, Observed};
 use crate::kernel::{Decoder, Event};
+use crate::pages::{self, Record};
 use crate::places::Places;
-use iolite_host::Tracing;
-use iolite_os::perf::{Record, Tracepoints};
+use iolite_host::{Page, Tracing};
+use iolite_os::process::process_id;
+use iolite_os::tracefs::{TraceFs, TraceInstance};
 use iolite_os::{errno_of, time};
 use iolite_stats::StageTimes;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How often the rings are read. A ring of a worker has room for ten times as long at a million I/Os per second.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// The rings of all CPUs together have this size, and each one at least and at most so much.
-const BYTES_OF_ALL: usize = 64 << 20;
-const LEAST_BYTES: usize = 256 << 10;
-const MOST_BYTES: usize = 8 << 20;
+/// The kernel's buffers of all CPUs together have this size, and each one at least and at most so much.
+const KIB_OF_ALL: usize = 64 << 10;
+const LEAST_KIB: usize = 256;
+const MOST_KIB: usize = 8 << 10;
+
+/// What the names of the kernel's instances begin with; the number of the process follows that made them.
+const INSTANCE: &str = "iolite-";
 
 /// The stages of a worker, per direction.
 pub type WorkerStages = [Option<Box<StageTimes>>; 3];
@@ -74,11 +80,10 @@ impl Collector {
             .iter()
             .enumerate()
             .any(|(worker, observed)| self.area.observes(worker) && observed.given.is_empty());
-        let cpus = if needs_kernel { &self.tracing.cpus[..] } else { &[] };
-        let bytes = (BYTES_OF_ALL / cpus.len().max(1)).clamp(LEAST_BYTES, MOST_BYTES);
-        let opened = Tracepoints::open(&decoder.ids(), cpus, bytes);
-        let mut tracepoints = match opened {
-            Ok(tracepoints) => tracepoints,
+        remove_leftovers();
+        let opened = if needs_kernel { Buffers::open(&self.tracing, &decoder).map(Some) } else { Ok(None) };
+        let mut buffers = match opened {
+            Ok(buffers) => buffers,
             Err(error) => {
                 self.area.set_ready(errno_of(&error));
                 return 1;
@@ -90,19 +95,20 @@ impl Collector {
             joiner: Joiner::new(self.observed.clone(), Places::new(files)),
             decoder,
             begun: vec![false; self.area.workers()],
-            last: vec![0; cpus.len()],
+            last: vec![0; self.tracing.cpus.len()],
             items: Vec::new(),
         };
         let mut before = time::monotonic_ns();
         while !self.area.is_over() {
             std::thread::sleep(INTERVAL);
             let now = time::monotonic_ns();
-            reading.take(&self.area, &mut tracepoints, now);
+            reading.take(&self.area, buffers.as_mut(), now);
             // What was stamped before the last reading is complete.
             reading.join_until(before);
             before = now;
         }
-        reading.take(&self.area, &mut tracepoints, time::monotonic_ns());
+        reading.take(&self.area, buffers.as_mut(), time::monotonic_ns());
+        drop(buffers);
         reading.join_until(u64::MAX);
         i32::from(self.write(reading.joiner).is_err())
     }
@@ -136,6 +142,67 @@ impl Collector {
     }
 }
 
+/// The kernel's buffers, which record the tracepoints as long as this exists.
+struct Buffers {
+    instance: TraceInstance,
+    page: Page,
+    files: Vec<File>,
+    bytes: Vec<u8>,
+}
+
+impl Buffers {
+    fn open(tracing: &Tracing, decoder: &Decoder) -> io::Result<Buffers> {
+        let tracefs = TraceFs::open()?;
+        let instance = tracefs.make_instance(&format!("{INSTANCE}{}", process_id()))?;
+        let mut buffers =
+            Buffers { instance, page: tracing.page, files: Vec::new(), bytes: vec![0; tracing.page.size] };
+        let instance = &buffers.instance;
+        let kib = (KIB_OF_ALL / tracing.cpus.len().max(1)).clamp(LEAST_KIB, MOST_KIB);
+        instance.write("buffer_size_kb", &kib.to_string())?;
+        instance.write("trace_clock", "mono")?;
+        // The names of threads are not needed, and old kernels have other options.
+        let _ = instance.write("options/record-cmd", "0");
+        for name in decoder.names() {
+            instance.write(&format!("events/{name}/enable"), "1")?;
+        }
+        instance.write("tracing_on", "1")?;
+        for &cpu in &tracing.cpus {
+            let file = buffers.instance.raw(cpu)?;
+            buffers.files.push(file);
+        }
+        Ok(buffers)
+    }
+
+    /// Takes all records that are there, CPU by CPU: those of one CPU are in order.
+    fn drain(&mut self, mut each: impl FnMut(usize, Record<'_>)) {
+        for (cpu, file) in self.files.iter_mut().enumerate() {
+            while let Ok(count @ 1..) = file.read(&mut self.bytes) {
+                pages::visit(&self.bytes[..count], self.page, |record| each(cpu, record));
+            }
+        }
+    }
+}
+
+impl Drop for Buffers {
+    fn drop(&mut self) {
+        self.files.clear();
+        // If it cannot be removed now, the end of the run or the next run removes it.
+        let _ = self.instance.remove();
+    }
+}
+
+/// Removes the kernel's instances of processes that have been killed.
+pub fn remove_leftovers() {
+    let Ok(tracefs) = TraceFs::open() else { return };
+    for name in tracefs.instances().unwrap_or_default() {
+        let process = name.strip_prefix(INSTANCE).and_then(|number| number.parse::<i32>().ok());
+        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            // Another run may remove it at the same time.
+            let _ = tracefs.remove_instance(&name);
+        }
+    }
+}
+
 /// The state of reading.
 struct Reading {
     joiner: Joiner,
@@ -150,24 +217,27 @@ struct Reading {
 
 impl Reading {
     /// Takes what is in the rings now.
-    fn take(&mut self, area: &StageArea, tracepoints: &mut Tracepoints, now: u64) {
+    fn take(&mut self, area: &StageArea, buffers: Option<&mut Buffers>, now: u64) {
         for worker in 0..area.workers() {
             if !self.begun[worker]
-                && let Some((process, thread)) = area.thread(worker)
+                && let Some(thread) = area.thread(worker)
             {
                 self.begun[worker] = true;
-                self.joiner.begins(worker, process, thread);
+                self.joiner.begins(worker, thread);
             }
         }
         let (items, decoder, last) = (&mut self.items, &self.decoder, &mut self.last);
-        tracepoints.drain(|cpu, record| match record {
-            Record::Event { time, .. } => {
-                last[cpu] = time;
-                if let Some(event) = decoder.decode(record) {
-                    items.push((time, Item::Event(event)));
+        let buffers = buffers.into_iter();
+        buffers.for_each(|buffers| {
+            buffers.drain(|cpu, record| match record {
+                Record::Event(time, data) => {
+                    last[cpu] = time;
+                    if let Some(event) = decoder.decode(time, data) {
+                        items.push((time, Item::Event(event)));
+                    }
                 }
-            }
-            Record::Lost(records) => items.push((last[cpu], Item::Lost { records, until: now })),
+                Record::Lost(records) => items.push((last[cpu], Item::Lost { records, until: now })),
+            });
         });
         for worker in 0..area.workers() {
             while let Some(stamps) = area.pop(worker) {

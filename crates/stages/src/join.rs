@@ -53,7 +53,6 @@ struct Commit {
 #[derive(Debug, Default)]
 struct Worker {
     observed: Observed,
-    process: i32,
     own: VecDeque<Own>,
     /// All sectors that its thread has started.
     sectors: u64,
@@ -107,8 +106,7 @@ impl Joiner {
     }
 
     /// A worker issues its I/Os in this thread.
-    pub(crate) fn begins(&mut self, worker: usize, process: i32, thread: i32) {
-        self.workers[worker].process = process;
+    pub(crate) fn begins(&mut self, worker: usize, thread: i32) {
         self.threads.insert(thread, worker);
     }
 
@@ -130,7 +128,7 @@ impl Joiner {
 
     /// The next record of the kernel.
     pub(crate) fn event(&mut self, event: &Event) {
-        let Event { time, process, thread, ref what } = *event;
+        let Event { time, thread, ref what } = *event;
         match *what {
             What::RingMade { ring } => {
                 if let Some(&worker) = self.threads.get(&thread) {
@@ -149,7 +147,7 @@ impl Joiner {
                 }
             }
             _ => {
-                let Some(request) = self.requests.see(time, process, what) else { return };
+                let Some(request) = self.requests.see(time, what) else { return };
                 let What::Queued(device, sectors) = *what else { return };
                 self.owned(request, time, thread, device, sectors);
             }
@@ -333,7 +331,6 @@ impl Joiner {
         let known = &self.workers[worker];
         let handed_on = known.handed_on.get(&io.unit).is_some_and(|&time| time >= io.began);
         let by_another = known.observed.by_other_threads || handed_on;
-        let process = known.process;
         let unknown = || match (self.has_lost(io), by_another) {
             (true, _) => Err(Unmatched::Lost),
             (false, true) => Err(Unmatched::Thread),
@@ -361,7 +358,7 @@ impl Joiner {
             return Err(Unmatched::Lost);
         }
         // A thread of the kernel starts what was held back: that is not the time of the submission.
-        let is_held_back = request.process != process;
+        let is_held_back = !by_another;
         let queued = if is_held_back { io.began } else { request.queued };
         let (is_split, is_merged) = (request.parts.len() > 1, request.merged);
         Found::of_blocks(io, queued, part, is_split, is_merged).map(Some).ok_or(Unmatched::Order)

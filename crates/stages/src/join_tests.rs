@@ -3,14 +3,13 @@ use crate::kernel::What::{Completed, HandedOn, Issued, Queued, RingMade, Submitt
 use proptest::prelude::*;
 
 const DISK: Device = 8 << 20;
-const PROCESS: i32 = 100;
 const THREAD: i32 = 101;
 const STRANGER: i32 = 7;
 const RING: u64 = 0xffff_8000_1234_0000;
 
 fn joiner(observed: Observed) -> Joiner {
     let mut joiner = Joiner::new(vec![observed], Places::default());
-    joiner.begins(0, PROCESS, THREAD);
+    joiner.begins(0, THREAD);
     joiner
 }
 
@@ -19,7 +18,7 @@ fn at(first: u64, count: u64) -> Sectors {
 }
 
 fn see(joiner: &mut Joiner, time: u64, thread: i32, what: What) {
-    joiner.event(&Event { time, process: thread, thread, what });
+    joiner.event(&Event { time, thread, what });
 }
 
 /// A whole request of a thread.

@@ -1,7 +1,6 @@
 //! The kernel's records, decoded with the offsets that its `format` files give.
 
 use iolite_host::{Field, Tracepoint, Tracing};
-use iolite_os::perf::Record;
 
 /// The number of a block device, as the kernel's records have it.
 pub(crate) type Device = u32;
@@ -51,7 +50,6 @@ pub(crate) enum What {
 pub(crate) struct Event {
     /// `CLOCK_MONOTONIC`, nanoseconds.
     pub time: u64,
-    pub process: i32,
     pub thread: i32,
     pub what: What,
 }
@@ -149,26 +147,33 @@ impl Reader {
 #[derive(Debug)]
 pub(crate) struct Decoder {
     /// By the number of the tracepoint, which each record begins with.
-    readers: Vec<(u16, Reader)>,
+    readers: Vec<(u16, Place, Reader)>,
+    /// Their names: `block/block_rq_issue`.
+    names: Vec<&'static str>,
 }
 
 impl Decoder {
     pub(crate) fn new(tracing: &Tracing) -> Decoder {
-        let known = |(name, point): &(&str, Tracepoint)| Some((point.id as u16, Reader::new(name, point)?));
-        Decoder { readers: tracing.points.iter().filter_map(known).collect() }
+        let mut decoder = Decoder { readers: Vec::new(), names: Vec::new() };
+        for (name, point) in &tracing.points {
+            if let (Some(thread), Some(reader)) = (Place::of(point, "common_pid"), Reader::new(name, point)) {
+                decoder.readers.push((point.id as u16, thread, reader));
+                decoder.names.push(name);
+            }
+        }
+        decoder
     }
 
     /// The tracepoints to record.
-    pub(crate) fn ids(&self) -> Vec<u64> {
-        self.readers.iter().map(|&(id, _)| id.into()).collect()
+    pub(crate) fn names(&self) -> &[&'static str] {
+        &self.names
     }
 
     /// The event of a record.
-    pub(crate) fn decode(&self, record: Record<'_>) -> Option<Event> {
-        let Record::Event { time, process, thread, data } = record else { return None };
+    pub(crate) fn decode(&self, time: u64, data: &[u8]) -> Option<Event> {
         let id = u16::from_ne_bytes(data.get(..2)?.try_into().ok()?);
-        let reader = self.readers.iter().find(|(known, _)| *known == id)?.1;
-        Some(Event { time, process, thread, what: reader.read(data)? })
+        let (_, thread, reader) = self.readers.iter().find(|(known, ..)| *known == id)?;
+        Some(Event { time, thread: thread.read(data)? as i32, what: reader.read(data)? })
     }
 }
 
@@ -185,33 +190,31 @@ mod tests {
     #[test]
     fn fields_are_read_where_the_kernel_says() {
         // In this made-up kernel the count comes first.
-        let issue = point(300, &[("nr_sector", 8, 4), ("dev", 12, 4), ("sector", 16, 8)]);
-        let submit = point(7, &[("ctx", 8, 8), ("user_data", 16, 8)]);
+        let issue =
+            point(300, &[("common_pid", 4, 4), ("nr_sector", 8, 4), ("dev", 12, 4), ("sector", 16, 8)]);
+        let submit = point(7, &[("common_pid", 4, 4), ("ctx", 8, 8), ("user_data", 16, 8)]);
         let tracing = Tracing {
-            cpus: vec![0],
             points: vec![("block/block_rq_issue", issue), ("io_uring/io_uring_submit_req", submit)],
+            ..Tracing::default()
         };
         let decoder = Decoder::new(&tracing);
-        assert_eq!(decoder.ids(), [300, 7]);
+        assert_eq!(decoder.names(), ["block/block_rq_issue", "io_uring/io_uring_submit_req"]);
         let mut data = vec![0; 24];
         data[..2].copy_from_slice(&300_u16.to_ne_bytes());
+        data[4..8].copy_from_slice(&2_u32.to_ne_bytes());
         data[8..12].copy_from_slice(&16_u32.to_ne_bytes());
         data[12..16].copy_from_slice(&0x0080_0010_u32.to_ne_bytes());
         data[16..24].copy_from_slice(&4096_u64.to_ne_bytes());
-        fn record(data: &[u8]) -> Record<'_> {
-            Record::Event { time: 5, process: 1, thread: 2, data }
-        }
         let what = What::Issued(0x0080_0010, Sectors { first: 4096, end: 4112 });
-        assert_eq!(decoder.decode(record(&data)), Some(Event { time: 5, process: 1, thread: 2, what }));
-        assert_eq!(decoder.decode(record(&data[..20])), None, "cut off");
+        assert_eq!(decoder.decode(5, &data), Some(Event { time: 5, thread: 2, what }));
+        assert_eq!(decoder.decode(5, &data[..20]), None, "cut off");
         data[8..12].copy_from_slice(&0_u32.to_ne_bytes());
-        assert_eq!(decoder.decode(record(&data)), None, "a flush has no sectors");
+        assert_eq!(decoder.decode(5, &data), None, "a flush has no sectors");
         data[..2].copy_from_slice(&7_u16.to_ne_bytes());
-        let Some(Event { what: What::Submitted { unit: 4096, .. }, .. }) = decoder.decode(record(&data))
-        else {
-            panic!("{:?}", decoder.decode(record(&data)));
+        let Some(Event { what: What::Submitted { unit: 4096, .. }, .. }) = decoder.decode(5, &data) else {
+            panic!("{:?}", decoder.decode(5, &data));
         };
         data[..2].copy_from_slice(&9_u16.to_ne_bytes());
-        assert_eq!(decoder.decode(record(&data)), None, "a tracepoint of others");
+        assert_eq!(decoder.decode(5, &data), None, "a tracepoint of others");
     }
 }

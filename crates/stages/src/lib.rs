@@ -22,7 +22,7 @@
 //! | what | file |
 //! |---|---|
 //! | the memory that workers and collector share | `area.rs` |
-//! | the kernel's records, decoded | `kernel.rs` |
+//! | the pages of the kernel's buffers; their records, decoded | `pages.rs`; `kernel.rs` |
 //! | requests in flight | `requests.rs` |
 //! | which I/O they belong to | `join.rs` |
 //! | where files lie on devices | `places.rs` |
@@ -32,9 +32,10 @@ mod area;
 mod collector;
 mod join;
 mod kernel;
+mod pages;
 mod places;
 mod requests;
 
 pub use area::{IoStamps, MOST_GIVEN, StageArea};
-pub use collector::{Collector, Results, WorkerStages};
+pub use collector::{Collector, Results, WorkerStages, remove_leftovers};
 pub use join::Observed;

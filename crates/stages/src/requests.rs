@@ -20,8 +20,6 @@ pub(crate) struct Request {
     /// When the block layer got it.
     pub queued: u64,
     pub sectors: u64,
-    /// The process that gave it to the block layer.
-    pub process: i32,
     /// The parts that are complete.
     pub parts: Vec<Part>,
     /// Pieces that are still in flight, on this device or on those below it.
@@ -105,9 +103,9 @@ impl Requests {
     }
 
     /// A record of the block layer. Returns the new request, if it is one.
-    pub(crate) fn see(&mut self, time: u64, process: i32, what: &What) -> Option<Id> {
+    pub(crate) fn see(&mut self, time: u64, what: &What) -> Option<Id> {
         match *what {
-            What::Queued(device, sectors) => return self.queued(time, process, device, sectors),
+            What::Queued(device, sectors) => return self.queued(time, device, sectors),
             What::Issued(device, sectors) => self.issued(time, device, sectors),
             What::Completed(device, sectors) => self.completed(time, device, sectors),
             What::Ended(device, sectors) => self.ended(device, sectors),
@@ -117,7 +115,7 @@ impl Requests {
         None
     }
 
-    fn queued(&mut self, time: u64, process: i32, device: Device, sectors: Sectors) -> Option<Id> {
+    fn queued(&mut self, time: u64, device: Device, sectors: Sectors) -> Option<Id> {
         let flight = self.flights.entry(device).or_default();
         if let Some(piece) = flight.touching(sectors).find(|piece| piece.comes && piece.sectors == sectors) {
             piece.comes = false;
@@ -128,7 +126,6 @@ impl Requests {
         let request = Request {
             queued: time,
             sectors: sectors.count(),
-            process,
             open: 1,
             overlaps: !overlapped.is_empty(),
             ..Request::default()
@@ -310,7 +307,7 @@ mod tests {
     }
 
     fn see(requests: &mut Requests, time: u64, what: What) -> Option<Id> {
-        requests.see(time, 1, &what)
+        requests.see(time, &what)
     }
 
     #[test]

@@ -136,7 +136,7 @@ impl Worker<'_> {
         let _worker = tracing::info_span!(target: "job", "worker", number = self.number() + 1).entered();
         self.control().id.store(process::thread_id(), Relaxed);
         if let Some(area) = self.stages {
-            area.begin(self.resolved.index, process::process_id(), process::thread_id());
+            area.begin(self.resolved.index, process::thread_id());
         }
         iolite_engine::stop_when(self.end_check());
         self.enter(Phase::Created);
