@@ -277,6 +277,11 @@ impl JobOptions {
         self.logs.any() && !self.files.create_only
     }
 
+    /// Whether the stages of I/Os are measured.
+    pub fn measures_stages(&self) -> bool {
+        (self.measurement.stages || self.logs.write_stages_log.is_some()) && !self.files.create_only
+    }
+
     /// The direction whose blocks are verified: writes, or else reads.
     pub fn verified_direction(&self) -> Direction {
         if self.pattern.rw.writes() { Direction::Write } else { Direction::Read }

@@ -22,7 +22,7 @@ pub fn files(options: &JobOptions, worker: usize) -> Vec<(LogKind, PathBuf)> {
 /// All log files that a run writes: the job, the option, and the path.
 pub fn logs_asked(plan: &Plan) -> impl Iterator<Item = (&JobPlan, &'static str, PathBuf)> {
     let writing = plan.workers.iter().map(|worker| (worker, plan.job_of(worker)));
-    let writing = writing.filter(|(_, job)| job.options.writes_logs());
+    let writing = writing.filter(|(_, job)| !job.options.files.create_only);
     writing.flat_map(|(worker, job)| {
         asked(&job.options, worker.index).into_iter().map(move |(option, path)| (job, option, path))
     })
@@ -43,10 +43,24 @@ pub fn logs_of_workers(plan: &Plan) -> impl Iterator<Item = (usize, LogKind, Pat
 
 /// The log files of a worker, each with its option.
 pub fn asked(options: &JobOptions, worker: usize) -> Vec<(&'static str, PathBuf)> {
-    kinds(options)
-        .into_iter()
-        .map(|(kind, option, prefix)| (option, path(options, worker, kind, prefix)))
-        .collect()
+    let of_worker = kinds(options).into_iter();
+    let of_worker = of_worker.map(|(kind, option, prefix)| (option, path(options, worker, kind, prefix)));
+    of_worker.chain(of_stages(options, worker).map(|path| (STAGES, path))).collect()
+}
+
+/// The option that asks for a log of stages.
+const STAGES: &str = "write_stages_log";
+
+/// The log of a worker's stages, if it has one.
+pub fn stages_log(job: &JobPlan, worker: usize) -> Option<PathBuf> {
+    of_stages(&job.options, worker)
+}
+
+fn of_stages(options: &JobOptions, worker: usize) -> Option<PathBuf> {
+    let prefix = options.logs.write_stages_log.as_deref().filter(|_| options.measures_stages())?;
+    let prefix = if prefix.is_empty() { &options.name } else { prefix };
+    let number = if options.logs.per_job_logs { format!(".{}", worker + 1) } else { String::new() };
+    Some(PathBuf::from(format!("{prefix}_stages{number}.log")))
 }
 
 fn path(options: &JobOptions, worker: usize, kind: LogKind, prefix: &str) -> PathBuf {
@@ -91,7 +105,7 @@ pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
     for worker in &plan.workers {
         let job = plan.job_of(worker);
         let options = &job.options;
-        if !options.writes_logs() {
+        if !options.writes_logs() && !options.measures_stages() {
             continue;
         }
         for (option, message) in in_the_way(job, worker, machine) {
@@ -113,6 +127,11 @@ fn in_the_way(job: &JobPlan, worker: &WorkerPlan, machine: &dyn Machine) -> Vec<
             Some((option, format!("{option}={prefix}: {why}")))
         })
         .collect();
+    if let Some(path) = of_stages(&job.options, worker.index)
+        && let Some(why) = unwritable(&path, machine)
+    {
+        problems.push((STAGES, format!("{STAGES}: {why}")));
+    }
     let logs = &job.options.logs;
     let clock = logs.log_alternate_epoch_clock_id;
     if logs.log_alternate_epoch && machine.clock(clock).is_err() {

@@ -15,7 +15,7 @@ pub struct StageRules {
 
 impl StageRules {
     pub(crate) fn of(options: &JobOptions, facets: Facets) -> Option<StageRules> {
-        options.measurement.stages.then(|| StageRules {
+        options.measures_stages().then(|| StageRules {
             from_start: !facets.is_synchronous(),
             by_other_threads: facets.completion == Completion::LibraryThreads,
         })
@@ -24,7 +24,7 @@ impl StageRules {
 
 /// Why the stages of the job's I/Os cannot be measured.
 pub(crate) fn obstacle_to_stages(options: &JobOptions, engine: &EngineInfo) -> Option<Obstacle> {
-    if !options.measurement.stages {
+    if !options.measures_stages() {
         return None;
     }
     let name = engine.name;

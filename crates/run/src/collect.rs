@@ -146,7 +146,7 @@ fn measure(job: &mut JobReport, at: &Circumstances<'_>, planned: &JobPlan, slot:
     job.elapsed_s = at.now_ns.saturating_sub(at.begun_ns).div_ceil(1_000_000_000).max(1);
     job.eta_s = at.eta_s;
     job.directions = measured.directions;
-    if let Some(stages) = at.stages.and_then(|stages| stages.get(&(worker as usize))) {
+    if let Some(stages) = at.stages.and_then(|stages| stages.workers.get(&(worker as usize))) {
         for (direction, stages) in job.directions.values.iter_mut().zip(stages) {
             direction.stages.clone_from(stages);
         }

@@ -39,6 +39,7 @@ impl StageCollection {
                 files: files.collect(),
                 from_start: rules.from_start,
                 by_other_threads: rules.by_other_threads,
+                log: iolite_plan::stages_log(plan.job_of(worker), worker.index),
                 ..Observed::default()
             }
         });

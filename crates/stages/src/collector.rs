@@ -3,6 +3,7 @@
 use crate::area::{IoStamps, RECORDS, StageArea};
 use crate::join::{Joiner, Observed};
 use crate::kernel::{Decoder, Event};
+use crate::log::Log;
 use crate::pages::{self, Record};
 use crate::places::Places;
 use iolite_host::{Page, Tracing};
@@ -10,10 +11,12 @@ use iolite_os::process::process_id;
 use iolite_os::tracefs::{TraceFs, TraceInstance};
 use iolite_os::{errno_of, time};
 use iolite_stats::StageTimes;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,8 +34,14 @@ const INSTANCE: &str = "iolite-";
 /// The stages of a worker, per direction.
 pub type WorkerStages = [Option<Box<StageTimes>>; 3];
 
-/// The results of a run, by the number of the worker.
-pub type Results = BTreeMap<usize, WorkerStages>;
+/// The results of a run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Results {
+    /// By the number of the worker.
+    pub workers: BTreeMap<usize, WorkerStages>,
+    /// What went wrong with logs, in words.
+    pub trouble: Vec<String>,
+}
 
 /// The collector of a run, made before anything is forked.
 pub struct Collector {
@@ -89,10 +98,17 @@ impl Collector {
                 return 1;
             }
         };
+        let logs = match self.open_logs() {
+            Ok(logs) => logs,
+            Err(error) => {
+                self.area.set_ready(errno_of(&error));
+                return 1;
+            }
+        };
         self.area.set_ready(RECORDS);
         let files = self.observed.iter().flat_map(|observed| &observed.files).map(String::as_str);
         let mut reading = Reading {
-            joiner: Joiner::new(self.observed.clone(), Places::new(files)),
+            joiner: Joiner::new(self.observed.clone(), Places::new(files), &logs),
             decoder,
             begun: vec![false; self.area.workers()],
             last: vec![0; self.tracing.cpus.len()],
@@ -110,11 +126,22 @@ impl Collector {
         reading.take(&self.area, buffers.as_mut(), time::monotonic_ns());
         drop(buffers);
         reading.join_until(u64::MAX);
-        i32::from(self.write(reading.joiner).is_err())
+        let trouble = logs.values().filter_map(|log| log.finish()).collect();
+        i32::from(self.write(reading.joiner, trouble).is_err())
     }
 
-    fn write(&self, mut joiner: Joiner) -> io::Result<()> {
-        let mut results = Results::new();
+    fn open_logs(&self) -> io::Result<BTreeMap<PathBuf, Rc<Log>>> {
+        let mut logs = BTreeMap::new();
+        for path in self.observed.iter().filter_map(|observed| observed.log.as_ref()) {
+            if !logs.contains_key(path) {
+                logs.insert(path.clone(), Rc::new(Log::open(path)?));
+            }
+        }
+        Ok(logs)
+    }
+
+    fn write(&self, mut joiner: Joiner, trouble: Vec<String>) -> io::Result<()> {
+        let mut results = Results { trouble, ..Results::default() };
         for worker in (0..self.area.workers()).filter(|&worker| self.area.observes(worker)) {
             let mut times = joiner.times_of(worker);
             for (times, lost) in times.iter_mut().zip(self.area.lost(worker)) {
@@ -123,7 +150,7 @@ impl Collector {
                     (0..lost).for_each(|_| times.not_matched(iolite_stats::Unmatched::Lost));
                 }
             }
-            results.insert(worker, times);
+            results.workers.insert(worker, times);
         }
         let mut file = BufWriter::new(&self.results);
         serde_json::to_writer(&mut file, &results)?;

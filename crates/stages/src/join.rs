@@ -2,11 +2,14 @@
 
 use crate::area::IoStamps;
 use crate::kernel::{Device, Event, Sectors, What};
+use crate::log::Log;
 use crate::places::Places;
 use crate::requests::{Id, Part, Request, Requests};
 use iolite_stats::{SlowIo, Stage, StageTimes, Unmatched};
 use iolite_types::Direction;
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::PathBuf;
+use std::rc::Rc;
 
 /// What the collector knows about a worker before it begins.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +22,8 @@ pub struct Observed {
     pub from_start: bool,
     /// Threads of a library submit its I/Os.
     pub by_other_threads: bool,
+    /// Where each I/O with its stages goes.
+    pub log: Option<PathBuf>,
 }
 
 /// The stamps of two clock readings on different CPUs may differ by this much.
@@ -63,6 +68,7 @@ struct Worker {
     /// Units that went on to a thread of the kernel, and when.
     handed_on: HashMap<u32, u64>,
     times: [Option<Box<StageTimes>>; 3],
+    log: Option<Rc<Log>>,
 }
 
 /// Joins the records.
@@ -88,8 +94,11 @@ pub(crate) struct Joiner {
 }
 
 impl Joiner {
-    pub(crate) fn new(observed: Vec<Observed>, places: Places) -> Joiner {
-        let worker = |observed| Worker { observed, ..Worker::default() };
+    pub(crate) fn new(observed: Vec<Observed>, places: Places, logs: &BTreeMap<PathBuf, Rc<Log>>) -> Joiner {
+        let worker = |observed: Observed| {
+            let log = observed.log.as_ref().and_then(|path| logs.get(path)).cloned();
+            Worker { observed, log, ..Worker::default() }
+        };
         Joiner {
             requests: Requests::default(),
             workers: observed.into_iter().map(worker).collect(),
@@ -217,6 +226,9 @@ impl Joiner {
         let found = if io.stamps_given > 0 { Ok(Some(Found::given(io))) } else { self.find(worker, io) };
         match found {
             Ok(Some(found)) => {
+                if let Some(log) = &self.workers[worker].log {
+                    log.write(io, &found.stages[..found.count], base);
+                }
                 times.split += u64::from(found.is_split);
                 times.merged += u64::from(found.is_merged);
                 let file = &self.workers[worker].observed.files;

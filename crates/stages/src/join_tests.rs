@@ -8,7 +8,7 @@ const STRANGER: i32 = 7;
 const RING: u64 = 0xffff_8000_1234_0000;
 
 fn joiner(observed: Observed) -> Joiner {
-    let mut joiner = Joiner::new(vec![observed], Places::default());
+    let mut joiner = Joiner::new(vec![observed], Places::default(), &BTreeMap::new());
     joiner.begins(0, THREAD);
     joiner
 }

@@ -26,12 +26,13 @@
 //! | requests in flight | `requests.rs` |
 //! | which I/O they belong to | `join.rs` |
 //! | where files lie on devices | `places.rs` |
-//! | reading, ordering, and the results | `collector.rs` |
+//! | reading, ordering, and the results; a line for each I/O | `collector.rs`; `log.rs` |
 
 mod area;
 mod collector;
 mod join;
 mod kernel;
+mod log;
 mod pages;
 mod places;
 mod requests;

@@ -83,6 +83,7 @@ mod seeds;
 mod serving;
 mod sharing;
 mod signals;
+mod stages;
 mod states;
 mod status;
 mod steady_state;

@@ -173,7 +173,7 @@ pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_work
         write_barrier: options.durability.write_barrier,
         ranges: options.extent.num_range.max(1),
         time_decides: options.measurement.lat_from_intended_start
-            || options.measurement.stages
+            || options.measures_stages()
             || options.schedule.ramp_size > 0
             || options.rates.latency_target > 0
             || max_latency_ns != [u64::MAX; 3]

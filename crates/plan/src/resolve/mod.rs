@@ -180,7 +180,7 @@ impl Plan {
             replay_speed: (!options.replay.replay_no_stall)
                 .then_some(options.replay.replay_time_scale.max(1)),
             // The stamps have to be those of the kernel's clock.
-            clock: match options.measurement.stages {
+            clock: match options.measures_stages() {
                 true => Some(ClockSource::ClockGetTime),
                 false => options.measurement.clocksource,
             },
@@ -249,7 +249,7 @@ fn engine(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> EngineConfig {
         defer_submission: options.measurement.disable_slat
             && options.measurement.disable_clat
             && !options.writes_logs()
-            && !options.measurement.stages,
+            && !options.measures_stages(),
         seed: worker.seed,
         job: options.name.clone(),
         runtime_us: options.schedule.runtime,

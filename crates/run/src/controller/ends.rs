@@ -135,6 +135,10 @@ impl Controller<'_> {
             // At the end of the run it writes its results and ends.
             Helper::Stages if self.stage_results.is_none() && end == ChildEnd::Exited(0) => {
                 self.stage_results = self.stages.as_ref().and_then(|stages| stages.read().ok());
+                for text in self.stage_results.iter().flat_map(|results| results.trouble.clone()) {
+                    self.impaired = true;
+                    self.tell(None, EventKind::Trouble(text), events);
+                }
                 self.stage_results.is_none().then_some("stages")
             }
             Helper::Stages => self.stages.take().map(|_| "stages"),

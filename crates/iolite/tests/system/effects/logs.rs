@@ -17,6 +17,7 @@ pub const TABLE: &[Effect] = &[
     row("write_lat_log", NULL, ABSENT, "x", Names),
     row("write_iops_log", NULL, ABSENT, "x", Names),
     row("write_hist_log", NULL, ABSENT, "x", Names),
+    test!("write_stages_log", stages::every_io_is_found_and_its_stages_add_up),
     row("per_job_logs", logged!(""), "1", "0", Names),
     test!("log_entries", logs::a_job_waits_for_its_log_and_says_so),
     row("log_avg_msec", logged!(""), "0", "100000", LOG),

@@ -37,6 +37,7 @@ pub const TABLE: &[Effect] = &[
     row("disable_slat", "--ioengine=null --size=64k --iodepth=2", "0", "1", Json("jobs.0.read.slat_ns.N")),
     row("unified_rw_reporting", NULL, "none", "mixed", Keys("jobs.0.mixed")),
     test!("lat_from_intended_start", reporting::latency_from_the_intended_start_includes_the_delay),
+    test!("stages", stages::every_io_is_found_and_its_stages_add_up),
     test!("block_error_percentiles", failures::block_states_and_lifetimes_are_reported),
     Effect::None(
         "disable_bw_measurement",
