@@ -27,6 +27,9 @@ struct Content {
     pending: Vec<(usize, Vec<u8>)>,
     /// The disk ignores flushes but reports success.
     lies: bool,
+    /// How long each read takes, one after the other; empty = no time. The list is used again and again.
+    delays: Vec<Duration>,
+    reads: usize,
 }
 
 /// The disk, mounted until it is dropped.
@@ -40,7 +43,14 @@ pub struct VolatileDisk {
 impl VolatileDisk {
     /// A disk of zeros, mounted below `dir`; the error says why there is none.
     pub fn new(dir: &Path, bytes: usize, lies: bool) -> Result<VolatileDisk, String> {
-        let content = Content { durable: vec![0; bytes], cached: vec![0; bytes], pending: Vec::new(), lies };
+        let content = Content {
+            durable: vec![0; bytes],
+            cached: vec![0; bytes],
+            pending: Vec::new(),
+            lies,
+            delays: Vec::new(),
+            reads: 0,
+        };
         let content = Arc::new(Mutex::new(content));
         let mount = dir.join("volatile");
         std::fs::create_dir(&mount).map_err(|error| error.to_string())?;
@@ -59,6 +69,11 @@ impl VolatileDisk {
             }
         }
         content.cached = content.durable.clone();
+    }
+
+    /// Makes reads take this long, one after the other, again and again.
+    pub fn delay_reads(&self, delays: &[Duration]) {
+        self.content.lock().unwrap().delays = delays.to_vec();
     }
 
     /// The number of unflushed writes.
@@ -133,7 +148,13 @@ impl Filesystem for Served {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let content = self.0.lock().unwrap();
+        let mut content = self.0.lock().unwrap();
+        content.reads += 1;
+        let delay = match content.delays.len() {
+            0 => Duration::ZERO,
+            count => content.delays[content.reads % count],
+        };
+        std::thread::sleep(delay);
         let start = (offset as usize).min(content.cached.len());
         let end = (start + size as usize).min(content.cached.len());
         reply.data(&content.cached[start..end]);
