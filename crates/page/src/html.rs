@@ -54,6 +54,7 @@ pub fn page(result: &Outcome<'_>, data: &str) -> String {
     if result.tested.is_empty() {
         doubts(&mut page, result);
     }
+    crate::stages::write(&mut page, result);
     warnings(&mut page, result);
     surroundings(&mut page, result);
     options(&mut page, result);

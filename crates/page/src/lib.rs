@@ -2,7 +2,7 @@
 //!
 //! A page is made only from a report in JSON, of Iolite or fio. So the page of a finished run and the page of its
 //! stored result are the same. The jobs, the machine, a line of results per job, and words about its steadiness
-//! (of the crate `findings`) are markup that needs no script (`html.rs`). The pictures and all other figures are drawn by the
+//! (of the crate `findings`) are markup that needs no script (`html.rs`; `stages.rs`: where the time went). The pictures and all other figures are drawn by the
 //! scripts in `assets` from the report itself, which is in the page, compressed (`packed.rs`): `draw.js` draws charts (lines,
 //! heat maps, distributions), and the script of each page chooses them (`page.js`, `sweep.js`, `compare.js`, `live.js`).
 //!
@@ -26,6 +26,7 @@ mod html;
 pub mod live;
 pub mod logs;
 mod packed;
+mod stages;
 mod sweep;
 pub mod text;
 

@@ -17,8 +17,10 @@ pub mod markdown;
 mod result;
 pub mod screen;
 pub mod sparkline;
+mod stages;
 
 pub use result::{Job, Outcome, PERCENTILES, Row, Tested, with_hosts};
+pub use stages::{SlowStages, StageFigures, Stages};
 
 use iolite_types::is_bidi_control;
 

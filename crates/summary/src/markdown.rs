@@ -32,6 +32,7 @@ pub fn of(report: &Value) -> Result<String, NoReport> {
         }
     }
     text.push('\n');
+    stages(&mut text, &outcome);
     if let Some(more) = outcome.jobs.len().checked_sub(MOST_LISTED).filter(|more| *more > 0) {
         line!(text, "- and {more} more jobs");
     }
@@ -53,6 +54,28 @@ pub fn of(report: &Value) -> Result<String, NoReport> {
     }
     options(&mut text, &outcome);
     Ok(text)
+}
+
+/// Where the time went.
+fn stages(text: &mut String, outcome: &Outcome<'_>) {
+    let rows =
+        outcome.jobs.iter().take(MOST_LISTED).flat_map(|job| job.rows.iter().map(move |row| (job, row)));
+    let mut rows = rows.filter_map(|(job, row)| Some((job, row, row.stages.as_ref()?))).peekable();
+    if rows.peek().is_none() {
+        return;
+    }
+    line!(text, "| job | direction | stage | mean | p50 | p99 | p99.9 | of the slowest 0.1% |");
+    line!(text, "|---|---|---|--:|--:|--:|--:|--:|");
+    for (job, row, stages) in rows {
+        for (number, (name, figures)) in stages.names.iter().zip(&stages.each).enumerate() {
+            let [p50, p99, p999] = figures.percentiles.map(latency);
+            let share = stages.shares.get(number);
+            let share = share.map_or_else(|| "–".to_owned(), |share| format!("{:.1}%", 100.0 * share));
+            let (job, name, mean) = (escaped(job.name), escaped(name), latency(figures.mean));
+            line!(text, "| {job} | {} | {name} | {mean} | {p50} | {p99} | {p999} | {share} |", row.direction);
+        }
+    }
+    text.push('\n');
 }
 
 /// A fact for people; `None` = it says which device it is, which strangers need not know.

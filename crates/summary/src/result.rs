@@ -1,6 +1,6 @@
 //! What a reader wants to know first of a report in JSON.
 
-use crate::one_line;
+use crate::{Stages, one_line};
 use iolite_findings::numbers::latency;
 use iolite_findings::series::{of_job, pieces, pieces_of_sum, rates, sample_seconds};
 use iolite_findings::{Point, Steadiness};
@@ -138,6 +138,8 @@ pub struct Row {
     pub rates: Vec<f64>,
     /// Latencies in nanoseconds, and how many there were of each; empty = not known.
     pub latencies: BTreeMap<u64, u64>,
+    /// Where the time went, if that was measured.
+    pub stages: Option<Stages>,
 }
 
 impl<'a> Outcome<'a> {
@@ -159,8 +161,14 @@ impl<'a> Outcome<'a> {
             targets: report["iolite"]["targets"].as_array().into_iter().flatten().map(pairs).collect(),
             warnings: strings(&report["iolite"]["warnings"]),
             notes: strings(&report["iolite"]["logs"]["notes"]),
-            jobs: values.iter().map(|(job, over_time)| Job::of(job, over_time, series)).collect(),
-            blocks: values.chunk_by(are_clones).map(|clones| Job::of_clones(clones, series)).collect(),
+            jobs: with_stages(
+                values.iter().map(|(job, over_time)| (1, Job::of(job, over_time, series))),
+                report,
+            ),
+            blocks: with_stages(
+                values.chunk_by(are_clones).map(|clones| (clones.len(), Job::of_clones(clones, series))),
+                report,
+            ),
             sums: sums(report, &values),
             has_series: series.is_object(),
             disks: report["disk_util"]
@@ -183,6 +191,21 @@ impl<'a> Outcome<'a> {
                 .collect(),
         })
     }
+}
+
+/// Jobs with their stages. Each is so many jobs of the report; the stages of several are not added up.
+fn with_stages<'a>(jobs: impl Iterator<Item = (usize, Job<'a>)>, report: &Value) -> Vec<Job<'a>> {
+    let mut position = 0;
+    let mut add = |(members, mut job): (usize, Job<'a>)| {
+        if members == 1 {
+            for row in &mut job.rows {
+                row.stages = Stages::of(report, position, row.direction);
+            }
+        }
+        position += members;
+        job
+    };
+    jobs.map(&mut add).collect()
 }
 
 fn strings(list: &Value) -> Vec<&str> {
@@ -376,6 +399,7 @@ impl Row {
             steadiness: None,
             rates: Vec::new(),
             latencies: latency.and_then(|(_, latency)| iolite_stored::bins(latency)).unwrap_or_default(),
+            stages: None,
         }
     }
 }
@@ -455,6 +479,7 @@ fn sum(direction: &'static str, members: &[Member<'_>]) -> Option<Row> {
         steadiness: None,
         rates: Vec::new(),
         latencies: merged,
+        stages: None,
     })
 }
 

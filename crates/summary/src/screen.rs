@@ -161,6 +161,9 @@ fn of_job(text: &mut String, job: &Job<'_>, outcome: &Outcome<'_>, is_drawn: boo
             over_time(text, row, terminal);
             distribution(text, row, terminal);
         }
+        if let Some(stages) = &row.stages {
+            label(text, "stages", &stages.in_short(), terminal);
+        }
     }
     if let Some(syncs) = &job.syncs {
         of_row(text, syncs, "", terminal);
