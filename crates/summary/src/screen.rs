@@ -163,6 +163,7 @@ fn of_job(text: &mut String, job: &Job<'_>, outcome: &Outcome<'_>, is_drawn: boo
         }
         if let Some(stages) = &row.stages {
             label(text, "stages", &stages.in_short(), terminal);
+            stages.tail_in_short().iter().for_each(|words| label(text, "tail", words, terminal));
         }
     }
     if let Some(syncs) = &job.syncs {

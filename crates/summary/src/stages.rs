@@ -154,7 +154,7 @@ impl Stages {
         self.unmatched.iter().map(|(_, count)| count).sum()
     }
 
-    /// On one line: `submit 1.2 µs, queue 0.8 µs, device 38 µs, reap 4 µs; slowest 0.1%: 91% device`.
+    /// The means on one line: `submit 1.2 µs, queue 0.8 µs, device 38 µs, reap 4 µs`.
     pub fn in_short(&self) -> String {
         if self.ios == 0.0 {
             return match self.all_unmatched() {
@@ -165,15 +165,18 @@ impl Stages {
         let means = self.names.iter().zip(&self.each);
         let means: Vec<String> =
             means.map(|(name, figures)| format!("{} {}", harmless(name), latency(figures.mean))).collect();
-        let tail = self.tail().map_or_else(String::new, |(name, share)| {
-            format!("; slowest 0.1%: {} {}", percent((100.0 * share).round()), harmless(name))
-        });
         let unknown = self.all_unmatched() / (self.ios + self.no_device + self.all_unmatched());
         let unknown = match unknown >= 0.01 {
-            true => format!("; {} not matched", percent((100.0 * unknown).round())),
+            true => format!(" ({} not matched)", percent((100.0 * unknown).round())),
             false => String::new(),
         };
-        means.join(", ") + &tail + &unknown
+        means.join(", ") + &unknown
+    }
+
+    /// Whose the tail is: `91% device in the slowest 0.1%`.
+    pub fn tail_in_short(&self) -> Option<String> {
+        let (name, share) = self.tail()?;
+        Some(format!("{} {} in the slowest 0.1%", percent((100.0 * share).round()), harmless(name)))
     }
 }
 
@@ -199,7 +202,8 @@ mod tests {
     #[test]
     fn stages_are_read() {
         let stages = Stages::of(&report(), 3, "read").unwrap();
-        assert_eq!(stages.in_short(), "submit 1 µs, first byte 4 µs; slowest 0.1%: 90% first byte");
+        assert_eq!(stages.in_short(), "submit 1 µs, first byte 4 µs");
+        assert_eq!(stages.tail_in_short().as_deref(), Some("90% first byte in the slowest 0.1%"));
         assert_eq!(stages.windows, [vec![1000.0, 4000.0], vec![]]);
         assert_eq!((stages.each[1].percentiles[1], stages.slowest[0].offset), (8000.0, 4096.0));
         assert_eq!((Stages::of(&report(), 3, "write"), Stages::of(&report(), 0, "read")), (None, None));
