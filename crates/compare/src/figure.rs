@@ -19,16 +19,25 @@ pub enum Figure {
     P99,
     /// The 99.9th percentile.
     P999,
+    /// The mean time of an I/O in the device, in nanoseconds (`stages`).
+    Device,
+    /// The mean time in submission and after completion.
+    Software,
+    /// The mean time in the queue.
+    Queue,
     /// CPU time of the job, user and system, in nanoseconds per I/O.
     Cpu,
 }
 
 impl Figure {
     /// All figures, in order.
-    pub const ALL: [Figure; 9] = [
+    pub const ALL: [Figure; 12] = [
         Figure::Iops,
         Figure::P50,
         Figure::P99,
+        Figure::Device,
+        Figure::Software,
+        Figure::Queue,
         Figure::Bandwidth,
         Figure::Mean,
         Figure::P90,
@@ -48,6 +57,9 @@ impl Figure {
             Figure::P95 => "p95",
             Figure::P99 => "p99",
             Figure::P999 => "p99.9",
+            Figure::Device => "device",
+            Figure::Software => "software",
+            Figure::Queue => "queue",
             Figure::Cpu => "cpu",
         }
     }
@@ -69,7 +81,13 @@ impl Figure {
             Figure::P95 => Some(95.0),
             Figure::P99 => Some(99.0),
             Figure::P999 => Some(99.9),
-            Figure::Iops | Figure::Bandwidth | Figure::Mean | Figure::Cpu => None,
+            Figure::Iops
+            | Figure::Bandwidth
+            | Figure::Mean
+            | Figure::Device
+            | Figure::Software
+            | Figure::Queue
+            | Figure::Cpu => None,
         }
     }
 
@@ -85,6 +103,6 @@ impl Figure {
 
     /// Whether it gets a verdict by default. (Bandwidth would repeat the verdict of IOPS.)
     pub fn is_primary(self) -> bool {
-        matches!(self, Figure::Iops | Figure::P50 | Figure::P99)
+        matches!(self, Figure::Iops | Figure::P50 | Figure::P99 | Figure::Device | Figure::Software)
     }
 }

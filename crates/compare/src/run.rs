@@ -80,13 +80,17 @@ impl Run {
         let values = iolite_stored::jobs(report)?;
         let mut names: Vec<(String, Vec<&Value>)> = Vec::new();
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
-        for value in values {
+        // The positions in the report of the jobs of each name.
+        let mut positions: Vec<Vec<usize>> = Vec::new();
+        for (position, value) in values.into_iter().enumerate() {
             let name = job_name(value);
             let place = *places.entry(name.clone()).or_insert(names.len());
             if place == names.len() {
                 names.push((name, Vec::new()));
+                positions.push(Vec::new());
             }
             names[place].1.push(value);
+            positions[place].push(position);
         }
         let targets = report["iolite"]["targets"].as_array().into_iter().flatten();
         let device = |target: &Value| {
@@ -104,7 +108,11 @@ impl Run {
             targets: listed(targets.map(device).collect()),
             disks: listed(disks.map(disk).collect()),
             identity: identity(time_ms, &names),
-            jobs: names.into_iter().map(|(name, of)| Job::of(name, &of, report)).collect(),
+            jobs: names
+                .into_iter()
+                .zip(positions)
+                .map(|((name, of), positions)| Job::of(name, &of, report).with_stages(report, &positions))
+                .collect(),
         })
     }
 
@@ -164,6 +172,32 @@ impl Job {
     }
 }
 
+impl Job {
+    /// With the stages of the jobs at these positions of the report.
+    fn with_stages(mut self, report: &Value, positions: &[usize]) -> Job {
+        let all = report["iolite"]["stages"].as_array();
+        let is_one = |job: &&Value| {
+            job["job"].as_u64().is_some_and(|position| positions.contains(&(position as usize)))
+        };
+        let jobs: Vec<&Value> = all.into_iter().flatten().filter(is_one).collect();
+        for part in &mut self.parts {
+            let told = || jobs.iter().map(|job| &job[part.direction]);
+            let ios: f64 = told().map(|told| number(told, "ios")).sum();
+            let mean = |keys: &[&str]| {
+                let of = |told: &Value| keys.iter().map(|key| number(&told[*key], "mean")).sum::<f64>();
+                (ios > 0.0).then(|| told().map(|told| of(told) * number(told, "ios")).sum::<f64>() / ios)
+            };
+            let figures = [
+                (Figure::Device, mean(&["device_ns", "server_ns"])),
+                (Figure::Software, mean(&["submit_ns", "reap_ns"])),
+                (Figure::Queue, mean(&["queue_ns"])),
+            ];
+            figures.into_iter().for_each(|(figure, value)| part.set(figure, value));
+        }
+        self
+    }
+}
+
 impl Part {
     /// The value of a figure; `None` = it is not known, or it is 0.
     pub fn figure(&self, figure: Figure) -> Option<f64> {
@@ -174,7 +208,7 @@ impl Part {
     pub fn step(&self, figure: Figure) -> f64 {
         match figure {
             Figure::Iops | Figure::Bandwidth => self.rate_step,
-            Figure::Mean | Figure::Cpu => 0.0,
+            Figure::Mean | Figure::Device | Figure::Software | Figure::Queue | Figure::Cpu => 0.0,
             _ => CLASS,
         }
     }

@@ -51,6 +51,25 @@ fn compared(sides: &[Side]) -> Comparison {
     compare(sides, &[], &[]).unwrap()
 }
 
+#[test]
+fn stages_say_whose_fault_a_change_is() {
+    let run = |device: f64, software: f64, number: usize| {
+        let mut report = report(&[job("j", &json!({"bs": "4k"}), &[("read", USUAL)])]);
+        // No two runs are equal.
+        let scale = 1.0 + number as f64 / 1000.0;
+        report["iolite"]["stages"] = json!([{"job": 0, "read": {"ios": 1000,
+            "submit_ns": {"mean": software / 2.0 * scale}, "queue_ns": {"mean": 500.0}, "reap_ns": {"mean": software / 2.0},
+            "device_ns": {"mean": device * scale}}}]);
+        report
+    };
+    let base = side((0..5).map(|number| run(50_000.0, 4_000.0, number)));
+    let new = side((0..5).map(|number| run(56_000.0, 4_000.0, number)));
+    let comparison = compared(&[base, new]);
+    assert_eq!(verdict(&comparison, Figure::Device), Verdict::Worse);
+    assert_eq!(verdict(&comparison, Figure::Software), Verdict::CannotTell);
+    assert_eq!(verdict(&comparison, Figure::Queue), Verdict::Exploratory);
+}
+
 fn verdict(comparison: &Comparison, figure: Figure) -> Verdict {
     let rows = comparison.blocks.iter().flat_map(|block| &block.rows);
     rows.into_iter().find(|row| row.figure == figure).unwrap().verdict

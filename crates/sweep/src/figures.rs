@@ -1,5 +1,6 @@
 //! The measurements of one point.
 
+use crate::StageMeans;
 use iolite_stored::{DIRECTIONS, NoReport, bandwidth, bins, has_moved, number, percentile_of_bins};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -30,6 +31,8 @@ pub struct Figures {
     pub in_flight: Option<f64>,
     /// The errno of the first job that failed; 0 = none.
     pub error: i64,
+    /// Where the time went, if that was measured.
+    pub stages: Option<StageMeans>,
 }
 
 impl Figures {
@@ -39,7 +42,7 @@ impl Figures {
     /// It is not a report.
     pub fn of(report: &Value) -> Result<Figures, NoReport> {
         let jobs = iolite_stored::jobs(report)?;
-        let mut figures = Figures::default();
+        let mut figures = Figures { stages: StageMeans::of(report), ..Figures::default() };
         let (mut ios, mut sum_ns) = (0.0, 0.0);
         let (mut busy_ns, mut longest_ms) = (0.0, 0.0_f64);
         let mut in_flight = Some(0.0);

@@ -5,7 +5,7 @@ use super::{Run, Sweep, targets};
 use crate::run_series;
 use iolite_report::clock;
 use iolite_summary::csv::field;
-use iolite_sweep::{Figures, Point, Saturation, little, saturation};
+use iolite_sweep::{Figures, Point, Saturation, StageModel, little, saturation};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -77,6 +77,8 @@ pub struct Curve {
     /// Positions of points, by rising depth.
     pub points: Vec<usize>,
     pub found: Saturation,
+    /// What follows from the stages, if all points have them.
+    pub stages: Option<StageModel>,
 }
 
 /// The result of a sweep.
@@ -183,7 +185,11 @@ fn curves(sweep: &Sweep, points: &[PointOutcome]) -> Vec<Curve> {
         let found = saturation(&figures);
         // Values that all points share are left out.
         let others = others.into_iter().filter(|(name, _)| sweep.is_varied(name)).collect();
-        Curve { others, points: measured.into_iter().map(|(position, _)| position).collect(), found }
+        let stages: Option<Vec<_>> =
+            figures.iter().map(|(depth, figures)| Some((*depth, figures.iops, figures.stages?))).collect();
+        let stages = stages.and_then(|points| StageModel::of(&points));
+        let points = measured.into_iter().map(|(position, _)| position).collect();
+        Curve { others, points, found, stages }
     };
     groups.into_iter().map(curve).collect()
 }
@@ -259,6 +265,9 @@ fn value(outcome: &Outcome<'_>) -> Value {
                 "p99_ns": figures.p99_ns, "cpu_percent": figures.cpu_percent, "in_flight": figures.in_flight, "error": figures.error,
             });
         }
+        if let Ok(Measured { figures: Figures { stages: Some(stages), .. }, .. }) = point {
+            value["stages"] = json!({ "submit_ns": stages.submit, "queue_ns": stages.queue, "device_ns": stages.device, "reap_ns": stages.reap });
+        }
         value["warnings"] = json!(warnings_of(point));
         value
     };
@@ -277,6 +286,10 @@ fn value(outcome: &Outcome<'_>) -> Value {
                 "rise": knee.rise.map(|rise| json!({
                     "point": number(&curve.points[rise.point]), "iops_ratio": rise.iops })) })),
             "words": curve.words(outcome),
+            "stages": curve.stages.as_ref().map(|model| json!({
+                "issue_ns": model.issue_ns, "delay_ns": model.delay_ns, "r2": model.fit,
+                "move_ns": model.points.iter().map(|point| point.move_ns).collect::<Vec<_>>(),
+                "iops": model.points.iter().map(|point| point.iops).collect::<Vec<_>>() })),
         })
     };
     let warning = |(words, points): &(String, Vec<usize>)| json!({ "words": words, "points": points.iter().map(number).collect::<Vec<_>>() });

@@ -1,7 +1,7 @@
 //! The result of a sweep as text.
 
 use super::joined;
-use super::outcome::{Measured, Outcome};
+use super::outcome::{Curve, Measured, Outcome};
 use iolite_page::text;
 use serde_json::Value;
 use std::fmt::Write;
@@ -47,10 +47,36 @@ pub fn text(outcome: &Outcome<'_>) -> String {
     for curve in &outcome.curves {
         let between = if curve.others.is_empty() { "" } else { ": " };
         line!(out, "\n{}{between}{}", joined(&curve.others), curve.words(outcome));
+        add_stages(&mut out, curve, outcome);
     }
     add_relative(&mut out, &outcome.value["relative"]);
     add_warnings(&mut out, outcome);
     String::from_utf8_lossy(&crate::console::harmless(out.as_bytes())).into_owned()
+}
+
+/// The stages of a curve's points, and the rate that follows from them.
+fn add_stages(out: &mut String, curve: &Curve, outcome: &Outcome<'_>) {
+    let Some(model) = &curve.stages else { return };
+    let heads = ["depth", "submit", "queue", "device", "reap", "move", "IOPS", "by the stages"];
+    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    for (position, follows) in curve.points.iter().zip(&model.points) {
+        let Ok(Measured { depth, figures, .. }) = &outcome.points[*position] else { continue };
+        let Some(stages) = figures.stages else { continue };
+        let mut row = vec![text::count(*depth)];
+        let times = [stages.submit, stages.queue, stages.device, stages.reap, follows.move_ns];
+        row.extend(times.map(text::latency));
+        row.extend([text::count(figures.iops), text::count(follows.iops)]);
+        rows.push(row);
+    }
+    line!(out, "\nWhere the time went (means):");
+    add_rows(out, &rows, 0);
+    let (issue, delay) = (text::latency(model.issue_ns), text::latency(model.delay_ns));
+    line!(
+        out,
+        "By the stages: n I/Os take n × {issue} (software at depth 1) + {delay} (device at depth 1) + n(n-1)/2 × move; \
+         R² {:.3}",
+        model.fit
+    );
 }
 
 /// Each warning once, with the points that had it.
