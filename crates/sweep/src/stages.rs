@@ -1,9 +1,9 @@
 //! Stages over depth, and the rate that follows from them.
 //!
-//! The model has three times. An I/O is *issued* by software (`Tissue`), one after the other. The device takes *delay*
-//! (`Tdelay`) for a single one. Each one that is already in its queue makes the next wait for a *move* (`Tmove`). So `n`
-//! I/Os take `n·Tissue + Tdelay + n(n−1)/2·Tmove`. Issue and delay are measured at depth 1, where nothing moves; the move
-//! at a depth follows from how much longer the device takes there.
+//! The model has three times. *Issue* (`Tissue`): until the hardware has an I/O, one after the other. *Delay* (`Tdelay`):
+//! until a single I/O is back. *Move* (`Tmove`): what each I/O that is already in the hardware's queue adds for the next. So
+//! `n` I/Os take `n·Tissue + Tdelay + n(n−1)/2·Tmove`. Issue and delay are the stages at depth 1, where nothing moves. The
+//! move is the one that fits the rates of all depths best.
 
 use iolite_stored::{DIRECTIONS, number};
 use serde_json::Value;
@@ -39,17 +39,22 @@ impl StageMeans {
         })
     }
 
-    /// All but the device.
-    pub fn software(&self) -> f64 {
-        self.submit + self.queue + self.reap
+    /// Until the hardware has it.
+    pub fn issue(&self) -> f64 {
+        self.submit + self.queue
+    }
+
+    /// Until it is back.
+    pub fn delay(&self) -> f64 {
+        self.device + self.reap
     }
 }
 
 /// What follows at a depth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Follows {
-    /// How long each I/O in the queue makes the next one wait; 0 at depth 1.
-    pub move_ns: f64,
+    /// The move that the rate at this depth alone tells; `None` at depth 1.
+    pub move_ns: Option<f64>,
     /// The rate by the model.
     pub iops: f64,
 }
@@ -61,6 +66,8 @@ pub struct StageModel {
     pub issue_ns: f64,
     /// `Tdelay`
     pub delay_ns: f64,
+    /// `Tmove`
+    pub move_ns: f64,
     /// For each point, in order.
     pub points: Vec<Follows>,
     /// How well the rates fit those that were measured: the coefficient of determination, 1 = exactly.
@@ -75,12 +82,25 @@ impl StageModel {
         if *first_depth != 1.0 {
             return None;
         }
-        let (issue_ns, delay_ns) = (alone.software(), alone.device);
-        let follows = |&(depth, _, stages): &(f64, f64, StageMeans)| {
-            let longer = (stages.device - delay_ns).max(0.0);
-            let move_ns = if depth > 1.0 { 2.0 * longer / (depth - 1.0) } else { 0.0 };
-            let all_ns = depth * issue_ns + delay_ns + depth * (depth - 1.0) / 2.0 * move_ns;
-            Follows { move_ns, iops: if all_ns > 0.0 { depth * 1e9 / all_ns } else { 0.0 } }
+        let (issue_ns, delay_ns) = (alone.issue(), alone.delay());
+        // The time for as many I/Os as the depth, and how many moves are in it.
+        let whole = |depth: f64, iops: f64| depth * 1e9 / iops;
+        let moves = |depth: f64| depth * (depth - 1.0) / 2.0;
+        let moved = |depth: f64, iops: f64| whole(depth, iops) - depth * issue_ns - delay_ns;
+        let (mut above, mut below) = (0.0, 0.0);
+        for &(depth, iops, _) in points.iter().filter(|point| point.1 > 0.0) {
+            // Errors count in proportion to the time.
+            let weight = 1.0 / whole(depth, iops).powi(2);
+            above += weight * moves(depth) * moved(depth, iops);
+            below += weight * moves(depth).powi(2);
+        }
+        let move_ns = if below > 0.0 { (above / below).max(0.0) } else { 0.0 };
+        let follows = |&(depth, iops, _): &(f64, f64, StageMeans)| {
+            let all_ns = depth * issue_ns + delay_ns + moves(depth) * move_ns;
+            Follows {
+                move_ns: (depth > 1.0 && iops > 0.0).then(|| moved(depth, iops) / moves(depth)),
+                iops: if all_ns > 0.0 { depth * 1e9 / all_ns } else { 0.0 },
+            }
         };
         let follow: Vec<Follows> = points.iter().map(follows).collect();
         let mean = points.iter().map(|point| point.1).sum::<f64>() / points.len() as f64;
@@ -88,7 +108,7 @@ impl StageModel {
         let wrong: f64 = points.iter().zip(&follow).map(|(point, found)| square(point.1 - found.iops)).sum();
         let spread: f64 = points.iter().map(|point| square(point.1 - mean)).sum();
         let fit = if spread > 0.0 { 1.0 - wrong / spread } else { 0.0 };
-        Some(StageModel { issue_ns, delay_ns, points: follow, fit })
+        Some(StageModel { issue_ns, delay_ns, move_ns, points: follow, fit })
     }
 }
 
@@ -105,7 +125,7 @@ mod tests {
         };
         let report = json!({"iolite": {"stages": [{"read": one(300, 10.0), "write": one(100, 50.0)}]}});
         let means = StageMeans::of(&report).unwrap();
-        assert_eq!((means.device, means.software()), (20.0, 6.0));
+        assert_eq!((means.issue(), means.delay()), (3.0, 23.0));
         assert_eq!(StageMeans::of(&json!({"iolite": {"stages": []}})), None);
         assert_eq!(StageMeans::of(&json!({"jobs": []})), None);
     }
@@ -114,15 +134,16 @@ mod tests {
     fn a_device_that_obeys_the_model_is_recognised() {
         let (issue, delay, moved) = (5_000.0, 80_000.0, 2_000.0);
         let point = |depth: f64| {
-            let device = delay + (depth - 1.0) / 2.0 * moved;
             let all = depth * issue + delay + depth * (depth - 1.0) / 2.0 * moved;
-            (depth, depth * 1e9 / all, StageMeans { submit: issue, device, ..StageMeans::default() })
+            (depth, depth * 1e9 / all, StageMeans { submit: issue, device: delay, ..StageMeans::default() })
         };
         let points: Vec<_> = [1.0, 2.0, 8.0, 32.0].map(point).to_vec();
         let model = StageModel::of(&points).unwrap();
         assert_eq!((model.issue_ns, model.delay_ns), (issue, delay));
         assert!((model.fit - 1.0).abs() < 1e-9, "{model:?}");
-        assert!(model.points[1..].iter().all(|point| (point.move_ns - moved).abs() < 1e-6));
+        assert!((model.move_ns - moved).abs() < 1e-6);
+        let each = |point: &Follows| point.move_ns.is_some_and(|found| (found - moved).abs() < 1e-6);
+        assert!(model.points[1..].iter().all(each));
         assert_eq!(StageModel::of(&points[1..]), None, "without depth 1 nothing is known");
         assert_eq!(StageModel::of(&points[..1]), None);
     }

@@ -287,8 +287,8 @@ fn value(outcome: &Outcome<'_>) -> Value {
                     "point": number(&curve.points[rise.point]), "iops_ratio": rise.iops })) })),
             "words": curve.words(outcome),
             "stages": curve.stages.as_ref().map(|model| json!({
-                "issue_ns": model.issue_ns, "delay_ns": model.delay_ns, "r2": model.fit,
-                "move_ns": model.points.iter().map(|point| point.move_ns).collect::<Vec<_>>(),
+                "issue_ns": model.issue_ns, "delay_ns": model.delay_ns, "move_ns": model.move_ns, "r2": model.fit,
+                "move_ns_of_points": model.points.iter().map(|point| point.move_ns).collect::<Vec<_>>(),
                 "iops": model.points.iter().map(|point| point.iops).collect::<Vec<_>>() })),
         })
     };

@@ -63,18 +63,18 @@ fn add_stages(out: &mut String, curve: &Curve, outcome: &Outcome<'_>) {
         let Ok(Measured { depth, figures, .. }) = &outcome.points[*position] else { continue };
         let Some(stages) = figures.stages else { continue };
         let mut row = vec![text::count(*depth)];
-        let times = [stages.submit, stages.queue, stages.device, stages.reap, follows.move_ns];
-        row.extend(times.map(text::latency));
+        row.extend([stages.submit, stages.queue, stages.device, stages.reap].map(text::latency));
+        row.push(follows.move_ns.map_or_else(|| "-".to_owned(), |time| text::latency(time.max(0.0))));
         row.extend([text::count(figures.iops), text::count(follows.iops)]);
         rows.push(row);
     }
     line!(out, "\nWhere the time went (means):");
     add_rows(out, &rows, 0);
-    let (issue, delay) = (text::latency(model.issue_ns), text::latency(model.delay_ns));
+    let [issue, delay, moved] = [model.issue_ns, model.delay_ns, model.move_ns].map(text::latency);
     line!(
         out,
-        "By the stages: n I/Os take n × {issue} (software at depth 1) + {delay} (device at depth 1) + n(n-1)/2 × move; \
-         R² {:.3}",
+        "By the stages, n I/Os take n × {issue} (submit and queue) + {delay} (device and reap at depth 1) + \
+         n(n-1)/2 × {moved} (move); R² {:.3}",
         model.fit
     );
 }
