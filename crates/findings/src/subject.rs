@@ -75,6 +75,8 @@ pub enum Role {
     RandomRead,
     /// Random writes one at a time.
     RandomWrite,
+    /// Random reads one at a time, with the stages of each.
+    Stages,
     /// Random reads at a depth of the curve.
     Step,
     /// A mix of random reads and writes.

@@ -110,6 +110,8 @@ pub struct Place {
     pub may_write: bool,
     /// Direct I/O works.
     pub is_direct: bool,
+    /// The kernel lets this process see where the time of I/Os goes.
+    pub has_stages: bool,
     /// The engine of cases with several I/Os in flight.
     pub engine: &'static str,
     /// Small files may be made beside the file.
@@ -333,6 +335,11 @@ pub fn main(place: &Place, pace: &Pace) -> Vec<Case> {
     if place.may_write {
         cases.push(lasting(random("randwrite", Role::RandomWrite, "randwrite")));
     }
+    if place.has_stages {
+        // A case of its own: observing costs a little.
+        let case = random("stages", Role::Stages, "randread").with(&[("stages", &1)]);
+        cases.push(case.lasting(pace.step / 2.0, false));
+    }
     for &depth in pace.depths {
         let workers = place.workers(depth);
         let case = Case::new(&format!("randread-{depth}"), Role::Step, format!("4k, depth {depth}"), place)
@@ -418,6 +425,7 @@ mod tests {
             remote: None,
             file: "/mnt/a:b/data".into(),
             bytes: 1 << 30,
+            has_stages: true,
             is_new: true,
             may_write: true,
             is_direct: true,

@@ -15,6 +15,7 @@ use iolite_host::Mounts;
 use iolite_options::RunOptions;
 use iolite_os::signals::SignalQueue;
 use iolite_page::text::{bandwidth, bytes, count, latency, seconds};
+use iolite_summary::Stages;
 use serde_json::Value;
 use std::time::Instant;
 
@@ -357,6 +358,21 @@ fn short(row: &Row) -> String {
     format!("{} IOPS{moved}, p99 {}", count(row.iops), latency(row.latency.p99))
 }
 
+/// Where the time of a random read goes.
+fn whose_time(stages: &Stages) -> Option<String> {
+    let [submit, queue, device, reap] = &stages.each[..] else { return None };
+    let (name, share) = stages.tail()?;
+    Some(format!(
+        "A random read, one at a time, takes {} on average: {} in the device, {} on the way to it, {} on the way back; of the \
+         slowest 0.1%, {:.0}% is {name}.",
+        latency(stages.all.mean),
+        latency(device.mean),
+        latency(submit.mean + queue.mean),
+        latency(reap.mean),
+        100.0 * share
+    ))
+}
+
 impl Site {
     fn measured(self) -> Measured {
         let Site { target, place, mut subject, done, .. } = self;
@@ -388,7 +404,10 @@ impl Site {
             });
             reports.push((case, report));
         }
-        let (findings, meaning) = (findings(&subject), meaning(&subject));
+        let (findings, mut meaning) = (findings(&subject), meaning(&subject));
+        let observed = reports.iter().filter(|(case, _)| case.role == Role::Stages);
+        let stages = observed.filter_map(|(_, report)| Stages::of(report, 0, "read"));
+        meaning.extend(stages.filter_map(|stages| whose_time(&stages)));
         Measured { target, place, subject, reports, rounds, findings, meaning }
     }
 }

@@ -82,7 +82,9 @@ const HEADS: [&str; 8] = ["case", "what", "IOPS", "bandwidth", "p50", "p99", "p9
 
 fn table(text: &mut String, result: &Measured, is_ascii: bool) {
     paragraph(text, "", &headline(result));
-    let steps: Vec<&str> = result.subject.of(Role::Step).map(|case| case.name.as_str()).collect();
+    // The curve and the sentences show these.
+    let elsewhere = result.subject.of(Role::Step).chain(result.subject.of(Role::Stages));
+    let elsewhere: Vec<&str> = elsewhere.map(|case| case.name.as_str()).collect();
     line!(
         text,
         "\n{:<11} {:<16} {:>7} {:>11} {:>8} {:>8} {:>8} {:>8}  IOPS over time",
@@ -95,7 +97,7 @@ fn table(text: &mut String, result: &Measured, is_ascii: bool) {
         HEADS[6],
         HEADS[7]
     );
-    for row in result.rows().filter(|row| !steps.contains(&row.name.as_str())) {
+    for row in result.rows().filter(|row| !elsewhere.contains(&row.name.as_str())) {
         let [name, what, iops, moved, p50, p99, p999, max] = cells(&row);
         let spark = sparkline::of(&row.rates, SPARK, is_ascii);
         let made = format!(

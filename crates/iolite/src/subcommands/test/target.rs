@@ -277,6 +277,7 @@ impl Target {
             bytes: bytes & !4095,
             is_new: may_write,
             may_write,
+            has_stages: is_direct && ThisMachine::new().tracing().is_ok(),
             is_direct,
             // Buffered I/O is asynchronous only there.
             engine: match &self.remote {
