@@ -1,6 +1,6 @@
 //! What a job measures: checks that it measures what it watches, and how the stages of its I/Os are found.
 
-use iolite_options::engines::{Completion, EngineInfo, Facets, Obstacle, Target};
+use iolite_options::engines::{Capability, Completion, EngineInfo, Facets, Obstacle, Target};
 use iolite_options::{ClockSource, JobOptions, SteadyStateCriterion, SubmitMode};
 use serde::{Deserialize, Serialize};
 
@@ -11,13 +11,17 @@ pub struct StageRules {
     pub from_start: bool,
     /// Threads of a library submit them.
     pub by_other_threads: bool,
+    /// They are requests to a server, and the engine tells when an answer begins. The kernel is not asked.
+    pub by_first_bytes: bool,
 }
 
 impl StageRules {
     pub(crate) fn of(options: &JobOptions, facets: Facets) -> Option<StageRules> {
         options.measures_stages().then(|| StageRules {
-            from_start: !facets.is_synchronous(),
+            // The completion latency of a request begins before it is sent.
+            from_start: !facets.is_synchronous() && !facets.can(Capability::TimeSending),
             by_other_threads: facets.completion == Completion::LibraryThreads,
+            by_first_bytes: options.has_first_bytes(),
         })
     }
 }
@@ -30,10 +34,10 @@ pub(crate) fn obstacle_to_stages(options: &JobOptions, engine: &EngineInfo) -> O
     let name = engine.name;
     let facets = engine.facets;
     let on_block_devices = facets.has_local_files() && facets.moves_data() && facets.target == Target::Any;
-    if !on_block_devices {
+    if !on_block_devices && !options.has_first_bytes() {
         let message = format!(
             "stages: ioengine={name} does not go through the kernel's block layer, where stages are observed; use psync, \
-             libaio, io_uring or another engine for files and block devices"
+             libaio, io_uring or another engine for files and block devices, or http"
         );
         return Some(("stages", message));
     }

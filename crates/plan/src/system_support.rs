@@ -15,7 +15,7 @@ pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
         let job = plan.job_of(worker);
         Some(Problem::of(&job.options, "atomic", atomic_writes(job, worker, machine)?))
     });
-    let stages = plan.jobs.iter().filter(|job| job.stages.is_some());
+    let stages = plan.jobs.iter().filter(|job| job.stages.is_some_and(|stages| !stages.by_first_bytes));
     let stages = stages.filter_map(|job| {
         let refusal = machine.tracing().err()?;
         Some(Problem::of(&job.options, "stages", format!("stages: {refusal}")))

@@ -2,8 +2,9 @@
 
 use crate::RunError;
 use iolite_host::Machine;
-use iolite_plan::{Layout, Plan, Problem};
+use iolite_plan::{Layout, Plan, Problem, WorkerPlan};
 use iolite_stages::{Collector, Observed, Results, StageArea};
+use iolite_stats::Stage;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -26,9 +27,14 @@ impl StageCollection {
         layouts: &[Layout],
         machine: &dyn Machine,
     ) -> Result<Option<StageCollection>, RunError> {
-        let rules = |worker| plan.job_of(worker).stages;
+        let rules = |worker: &WorkerPlan| plan.job_of(worker).stages;
         let Some(first) = plan.workers.iter().find(|worker| rules(worker).is_some()) else { return Ok(None) };
-        let tracing = machine.tracing().map_err(|refusal| {
+        let asks_kernel = |worker: &WorkerPlan| rules(worker).is_some_and(|rules| !rules.by_first_bytes);
+        let tracing = match plan.workers.iter().any(asks_kernel) {
+            true => machine.tracing(),
+            false => Ok(iolite_host::Tracing::default()),
+        };
+        let tracing = tracing.map_err(|refusal| {
             let problem = Problem::of_job(&plan.job_of(first).name, format!("stages: {refusal}"));
             RunError::Problems(vec![problem])
         })?;
@@ -39,6 +45,10 @@ impl StageCollection {
                 files: files.collect(),
                 from_start: rules.from_start,
                 by_other_threads: rules.by_other_threads,
+                given: match rules.by_first_bytes {
+                    true => vec![Stage::FirstByte, Stage::LastByte],
+                    false => Vec::new(),
+                },
                 log: iolite_plan::stages_log(plan.job_of(worker), worker.index),
                 ..Observed::default()
             }

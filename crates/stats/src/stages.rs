@@ -61,8 +61,8 @@ impl Stage {
             Stage::Connect => "issue -> connected",
             Stage::Tls => "connected -> TLS agreed",
             Stage::Send => "connected -> request sent",
-            Stage::FirstByte => "sent -> first byte",
-            Stage::LastByte => "first -> last byte",
+            Stage::FirstByte => "issue -> first byte",
+            Stage::LastByte => "first -> last byte, reaped",
             Stage::Server => "sent -> answered",
             Stage::Reap => "completion -> reaped",
         }

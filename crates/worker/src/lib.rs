@@ -252,14 +252,9 @@ impl Worker<'_> {
 
     /// Where the stamps of its I/Os go.
     fn stages(&self) -> Option<StageStamps<'_>> {
-        let from_start = self.resolved.stages?.from_start;
-        Some(StageStamps::new(
-            self.stages?,
-            self.resolved.index,
-            self.own_clock(),
-            from_start,
-            self.resolved.issue.depth,
-        ))
+        let (rules, area) = (self.resolved.stages?, self.stages?);
+        let depth = self.resolved.issue.depth;
+        Some(StageStamps::new(area, self.resolved.index, self.own_clock(), rules, depth))
     }
 
     /// Sets the I/O scheduler of the disks that hold the files.

@@ -382,6 +382,28 @@ pub fn repetitions_are_counted_and_end_when_the_run_does() {
     }
 }
 
+/// No rights are needed: the engine itself knows the stages of requests.
+#[test]
+fn stages_of_requests_are_the_first_and_the_last_byte() {
+    let server = ObjectServer::start();
+    for how in ["", "--thread=1 --iodepth=4"] {
+        let line = format!("--filename=/bkt/a --rw=randrw --size=64k --http_create=1 --stages {how}");
+        let json = report(&server, &line);
+        for direction in ["read", "write"] {
+            let stages = &json.0["iolite"]["stages"][0][direction];
+            let mean = |key: &str| stages[key]["mean"].as_f64().expect("a mean");
+            assert_eq!(
+                stages["ios"].as_u64(),
+                Some(json.job().int(&format!("{direction}.total_ios"))),
+                "{how}"
+            );
+            let sum = mean("first_byte_ns") + mean("last_byte_ns");
+            let clat = json.job().float(&format!("{direction}.clat_ns.mean"));
+            assert!((sum - clat).abs() < 1000.0 && mean("first_byte_ns") > 0.0, "{how}: {sum} {clat}");
+        }
+    }
+}
+
 #[test]
 fn the_time_to_the_first_byte_is_reported() {
     let server = ObjectServer::start();

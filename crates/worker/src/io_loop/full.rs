@@ -380,7 +380,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if let Some(stages) = &self.extras.stages
             && !self.time.ramping
         {
-            stages.record(unit, &whole, direction, times);
+            let first_byte = if E::REQUESTS { self.engine.first_byte(index) } else { None };
+            stages.record(unit, &whole, direction, times, first_byte);
         }
         if let Some(pace) = &mut self.extras.pace {
             pace.completed(direction, unit.length);

@@ -5,7 +5,8 @@ use super::failure::Attempt;
 use super::flight::Times;
 use iolite_engine::{Engine, Unit};
 use iolite_os::clock::Clock;
-use iolite_stages::{IoStamps, StageArea};
+use iolite_plan::StageRules;
+use iolite_stages::{IoStamps, MOST_GIVEN, StageArea};
 use iolite_types::Direction;
 use iolite_workload::Generator;
 
@@ -23,6 +24,8 @@ pub struct StageStamps<'a> {
     /// `CLOCK_MONOTONIC` when the worker's clock showed zero.
     origin: u64,
     from_start: bool,
+    /// The engine tells when an answer begins.
+    by_first_bytes: bool,
     /// The place of each unit.
     places: Vec<Place>,
 }
@@ -30,31 +33,52 @@ pub struct StageStamps<'a> {
 impl<'a> StageStamps<'a> {
     /// # Panics
     /// If the clock is not the system's: the plan has chosen that one.
-    pub fn new(area: &'a StageArea, worker: usize, clock: Clock, from_start: bool, depth: u32) -> Self {
+    pub fn new(area: &'a StageArea, worker: usize, clock: Clock, rules: StageRules, depth: u32) -> Self {
+        let StageRules { from_start, by_first_bytes, .. } = rules;
         let origin = clock.monotonic_origin().expect("with stages, the clock is CLOCK_MONOTONIC");
-        StageStamps { area, worker, origin, from_start, places: vec![Place::default(); depth as usize] }
+        StageStamps {
+            area,
+            worker,
+            origin,
+            from_start,
+            by_first_bytes,
+            places: vec![Place::default(); depth as usize],
+        }
     }
 
-    /// An I/O of the workload is complete.
+    /// An I/O of the workload is complete. `first_byte`: how long after issue its answer began, if the engine tells.
     #[inline]
-    pub(super) fn record(&self, unit: &Unit, whole: &Attempt, direction: Direction, times: Times) {
+    pub(super) fn record(
+        &self,
+        unit: &Unit,
+        whole: &Attempt,
+        direction: Direction,
+        times: Times,
+        first_byte: Option<u64>,
+    ) {
         let Place { before, together } = self.places[unit.index as usize];
-        self.area.push(
-            self.worker,
-            IoStamps {
-                began: self.origin + if self.from_start { times.start } else { times.issue },
-                submitted: if times.queued { self.origin + times.issue } else { 0 },
-                completed: self.origin + times.complete,
-                offset: whole.offset,
-                length: whole.length,
-                file: unit.file,
-                unit: unit.index,
-                before,
-                together: if times.queued { together } else { 0 },
-                direction: direction.index() as u32,
-                ..IoStamps::default()
-            },
-        );
+        let began = self.origin + if self.from_start { times.start } else { times.issue };
+        let completed = self.origin + times.complete;
+        let mut given = [0; MOST_GIVEN];
+        if self.by_first_bytes {
+            // An answer without a body has only an end.
+            given[0] = first_byte.map_or(completed, |after| began + after);
+        }
+        let stamps = IoStamps {
+            began,
+            submitted: if times.queued { self.origin + times.issue } else { 0 },
+            completed,
+            offset: whole.offset,
+            length: whole.length,
+            file: unit.file,
+            unit: unit.index,
+            before,
+            together: if times.queued { together } else { 0 },
+            direction: direction.index() as u32,
+            stamps_given: self.by_first_bytes.into(),
+            given,
+        };
+        self.area.push(self.worker, stamps);
     }
 }
 
