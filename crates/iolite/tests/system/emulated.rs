@@ -9,6 +9,7 @@ pub mod network;
 pub mod nvme;
 pub mod placement;
 pub mod scsi;
+mod stages;
 pub mod zoned;
 
 use crate::common::Program;
