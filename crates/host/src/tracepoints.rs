@@ -37,7 +37,7 @@ pub struct Tracing {
 
 impl Tracing {
     /// The tracepoints that are looked for.
-    pub const NAMES: [&'static str; 9] = [
+    pub const NAMES: [&'static str; 13] = [
         "block/block_bio_queue",
         "block/block_rq_issue",
         "block/block_rq_complete",
@@ -48,6 +48,10 @@ impl Tracing {
         // Its name before Linux 6.4.
         "io_uring/io_uring_submit_sqe",
         "io_uring/io_uring_queue_async_work",
+        "nvme/nvme_setup_cmd",
+        "nvme/nvme_complete_rq",
+        "scsi/scsi_dispatch_cmd_start",
+        "scsi/scsi_dispatch_cmd_done",
     ];
 
     /// How many of them nothing works without.

@@ -11,9 +11,14 @@ pub struct StageRules {
     pub from_start: bool,
     /// Threads of a library submit them.
     pub by_other_threads: bool,
+    /// The engine passes commands to devices, past the block layer.
+    pub passes_commands: bool,
     /// They are requests to a server, and the engine tells when an answer begins. The kernel is not asked.
     pub by_first_bytes: bool,
 }
+
+/// What engines pass commands to whose records the kernel has.
+const COMMANDS: [Target; 3] = [Target::Nvme, Target::Scsi, Target::Bsg];
 
 impl StageRules {
     pub(crate) fn of(options: &JobOptions, facets: Facets) -> Option<StageRules> {
@@ -21,6 +26,7 @@ impl StageRules {
             // The completion latency of a request begins before it is sent.
             from_start: !facets.is_synchronous() && !facets.can(Capability::TimeSending),
             by_other_threads: facets.completion == Completion::LibraryThreads,
+            passes_commands: COMMANDS.contains(&facets.target),
             by_first_bytes: options.has_first_bytes(),
         })
     }
@@ -33,7 +39,9 @@ pub(crate) fn obstacle_to_stages(options: &JobOptions, engine: &EngineInfo) -> O
     }
     let name = engine.name;
     let facets = engine.facets;
-    let on_block_devices = facets.has_local_files() && facets.moves_data() && facets.target == Target::Any;
+    let on_block_devices = facets.has_local_files()
+        && facets.moves_data()
+        && (facets.target == Target::Any || COMMANDS.contains(&facets.target));
     if !on_block_devices && !options.has_first_bytes() {
         let message = format!(
             "stages: ioengine={name} does not go through the kernel's block layer, where stages are observed; use psync, \

@@ -45,6 +45,7 @@ impl StageCollection {
                 files: files.collect(),
                 from_start: rules.from_start,
                 by_other_threads: rules.by_other_threads,
+                passes_commands: rules.passes_commands,
                 given: match rules.by_first_bytes {
                     true => vec![Stage::FirstByte, Stage::LastByte],
                     false => Vec::new(),

@@ -83,7 +83,8 @@ impl Collector {
 
     /// Records until the run is over, then writes the results. The exit status of its process.
     pub fn run(&self) -> i32 {
-        let decoder = Decoder::new(&self.tracing);
+        let with_commands = self.observed.iter().any(|observed| observed.passes_commands);
+        let decoder = Decoder::new(&self.tracing, with_commands);
         let needs_kernel = self
             .observed
             .iter()

@@ -1,7 +1,7 @@
 //! Which requests belong to which I/O, and how long its stages took.
 
 use crate::area::IoStamps;
-use crate::kernel::{Device, Event, Sectors, What};
+use crate::kernel::{Device, Event, Sectors, What, is_of_commands};
 use crate::log::Log;
 use crate::places::Places;
 use crate::requests::{Id, Part, Request, Requests};
@@ -22,6 +22,8 @@ pub struct Observed {
     pub from_start: bool,
     /// Threads of a library submit its I/Os.
     pub by_other_threads: bool,
+    /// Its engine passes commands to devices, past the block layer.
+    pub passes_commands: bool,
     /// Where each I/O with its stages goes.
     pub log: Option<PathBuf>,
 }
@@ -157,7 +159,9 @@ impl Joiner {
             }
             _ => {
                 let Some(request) = self.requests.see(time, what) else { return };
-                let What::Queued(device, sectors) = *what else { return };
+                let (What::Queued(device, sectors) | What::Commanded(device, sectors)) = *what else {
+                    return;
+                };
                 self.owned(request, time, thread, device, sectors);
             }
         }
@@ -179,6 +183,11 @@ impl Joiner {
         /// Requests that no I/O has asked for, such as those of syncs and of metadata.
         const MOST_LEFT_OVER: usize = 1 << 16;
         let worker = &mut self.workers[worker];
+        // What goes through the block layer becomes a command as well.
+        if worker.observed.passes_commands != is_of_commands(device) {
+            self.requests.forget(request);
+            return;
+        }
         let unit = submitting.map(|it| it.1);
         worker.own.push_back(Own { request, queued: time, unit, before: worker.sectors });
         worker.sectors += sectors.count();

@@ -37,6 +37,10 @@ pub(crate) enum What {
     Ended(Device, Sectors),
     /// Sectors of `from` are those of `to` on another device.
     Remapped { from: (Device, u64), to: (Device, Sectors) },
+    /// The driver of a command set got a command; it stands for one sector of a device that does not exist.
+    Commanded(Device, Sectors),
+    /// The command is complete.
+    Answered(Device, Sectors),
     /// The thread created this ring.
     RingMade { ring: u64 },
     /// The thread submits this unit of this ring.
@@ -69,6 +73,8 @@ impl Place {
     fn read(self, data: &[u8]) -> Option<u64> {
         let bytes = data.get(self.offset..self.offset + self.size)?;
         match self.size {
+            1 => Some(bytes[0].into()),
+            2 => Some(u16::from_ne_bytes(bytes.try_into().ok()?).into()),
             4 => Some(u32::from_ne_bytes(bytes.try_into().ok()?).into()),
             8 => Some(u64::from_ne_bytes(bytes.try_into().ok()?)),
             _ => None,
@@ -76,13 +82,46 @@ impl Place {
     }
 }
 
+/// What the queues of commands have for the number of a device. (Real devices have smaller ones.)
+const NVME: Device = 1 << 31;
+const SCSI: Device = NVME | 1 << 30;
+
+/// Whether a device stands for a queue of commands.
+pub(crate) fn is_of_commands(device: Device) -> bool {
+    device & NVME != 0
+}
+
 /// How the records of one tracepoint are read.
 #[derive(Clone, Copy, Debug)]
 enum Reader {
-    Block { kind: fn(Device, Sectors) -> What, device: Place, sector: Place, count: Place },
-    Remap { device: Place, sector: Place, count: Place, old_device: Place, old_sector: Place },
-    RingMade { ring: Place },
-    Ring { kind: fn(u64, u32) -> What, ring: Place, unit: Place },
+    Block {
+        kind: fn(Device, Sectors) -> What,
+        device: Place,
+        sector: Place,
+        count: Place,
+    },
+    Remap {
+        device: Place,
+        sector: Place,
+        count: Place,
+        old_device: Place,
+        old_sector: Place,
+    },
+    /// Commands, by their queue and their number in it.
+    Command {
+        kind: fn(Device, Sectors) -> What,
+        set: Device,
+        queue: [Place; 2],
+        number: Place,
+    },
+    RingMade {
+        ring: Place,
+    },
+    Ring {
+        kind: fn(u64, u32) -> What,
+        ring: Place,
+        unit: Place,
+    },
 }
 
 impl Reader {
@@ -94,6 +133,14 @@ impl Reader {
                 device: place("dev")?,
                 sector: place("sector")?,
                 count: place("nr_sector")?,
+            })
+        };
+        let command = |kind, set, [first, second]: [&str; 2], number: &str| {
+            Some(Reader::Command {
+                kind,
+                set,
+                queue: [place(first)?, place(second)?],
+                number: place(number)?,
             })
         };
         match name.split_once('/')?.1 {
@@ -108,6 +155,10 @@ impl Reader {
                 old_device: place("old_dev")?,
                 old_sector: place("old_sector")?,
             }),
+            "nvme_setup_cmd" => command(What::Commanded, NVME, ["ctrl_id", "qid"], "cid"),
+            "nvme_complete_rq" => command(What::Answered, NVME, ["ctrl_id", "qid"], "cid"),
+            "scsi_dispatch_cmd_start" => command(What::Commanded, SCSI, ["host_no", "id"], "driver_tag"),
+            "scsi_dispatch_cmd_done" => command(What::Answered, SCSI, ["host_no", "id"], "driver_tag"),
             "io_uring_create" => Some(Reader::RingMade { ring: place("ctx")? }),
             "io_uring_submit_req" | "io_uring_submit_sqe" => Some(Reader::Ring {
                 kind: |ring, unit| What::Submitted { ring, unit },
@@ -137,6 +188,12 @@ impl Reader {
                 from: (old_device.read(data)? as u32, old_sector.read(data)?),
                 to: (device.read(data)? as u32, sectors(sector, count)?),
             }),
+            Reader::Command { kind, set, queue: [first, second], number } => {
+                let number = number.read(data)?;
+                let queue =
+                    (first.read(data)? as Device & 0xff) << 16 | (second.read(data)? as Device & 0xffff);
+                Some(kind(set | queue, Sectors { first: number, end: number + 1 }))
+            }
             Reader::RingMade { ring } => Some(What::RingMade { ring: ring.read(data)? }),
             Reader::Ring { kind, ring, unit } => Some(kind(ring.read(data)?, unit.read(data)? as u32)),
         }
@@ -153,9 +210,12 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    pub(crate) fn new(tracing: &Tracing) -> Decoder {
+    /// Commands are decoded only if an engine passes them to devices itself.
+    pub(crate) fn new(tracing: &Tracing, with_commands: bool) -> Decoder {
         let mut decoder = Decoder { readers: Vec::new(), names: Vec::new() };
-        for (name, point) in &tracing.points {
+        let is_wanted =
+            |name: &str| with_commands || !(name.starts_with("nvme/") || name.starts_with("scsi/"));
+        for (name, point) in tracing.points.iter().filter(|(name, _)| is_wanted(name)) {
             if let (Some(thread), Some(reader)) = (Place::of(point, "common_pid"), Reader::new(name, point)) {
                 decoder.readers.push((point.id as u16, thread, reader));
                 decoder.names.push(name);
@@ -197,7 +257,7 @@ mod tests {
             points: vec![("block/block_rq_issue", issue), ("io_uring/io_uring_submit_req", submit)],
             ..Tracing::default()
         };
-        let decoder = Decoder::new(&tracing);
+        let decoder = Decoder::new(&tracing, false);
         assert_eq!(decoder.names(), ["block/block_rq_issue", "io_uring/io_uring_submit_req"]);
         let mut data = vec![0; 24];
         data[..2].copy_from_slice(&300_u16.to_ne_bytes());

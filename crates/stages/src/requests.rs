@@ -106,6 +106,12 @@ impl Requests {
     pub(crate) fn see(&mut self, time: u64, what: &What) -> Option<Id> {
         match *what {
             What::Queued(device, sectors) => return self.queued(time, device, sectors),
+            What::Commanded(device, sectors) => {
+                let id = self.queued(time, device, sectors);
+                self.issued(time, device, sectors);
+                return id;
+            }
+            What::Answered(device, sectors) => self.completed(time, device, sectors),
             What::Issued(device, sectors) => self.issued(time, device, sectors),
             What::Completed(device, sectors) => self.completed(time, device, sectors),
             What::Ended(device, sectors) => self.ended(device, sectors),

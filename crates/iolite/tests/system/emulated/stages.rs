@@ -30,6 +30,7 @@ stages() { local name=$1; shift; ours $name --stages --output-format=json --dire
 stages psync --filename=$disk --ioengine=psync --number_ios=100
 stages uring --filename=$disk --ioengine=io_uring --iodepth=8 --number_ios=400
 stages libaio --filename=$disk4k --ioengine=libaio --iodepth=8 --iodepth_batch=4 --number_ios=400
+ours passed --stages --output-format=json --filename=$ng --ioengine=io_uring_cmd --cmd_type=nvme --rw=randread --bs=4k --iodepth=8 --number_ios=400
 modprobe dm-mod && modprobe -q dm-stripe
 echo "0 32768 striped 2 8 $disk 0 $disk4k 0" | dmsetup create striped --noudevsync && dmsetup mknodes || exit
 stages striped --filename=/dev/mapper/striped --ioengine=psync --bs=16k --number_ios=100
@@ -46,6 +47,7 @@ umount /run/mounted
 modprobe -qr nvme
 scsi_disk dev_size_mb=16 ndelay=20000000 delay=1 || exit
 stages scsi --filename=$disk --ioengine=psync --number_ios=40
+ours sg --stages --output-format=json --filename=$sg --ioengine=sg --rw=randread --bs=4k --number_ios=40
 modprobe -r scsi_debug
 zoned_disk 0 || exit
 ours zoned --stages --output-format=json --filename=$disk --ioengine=psync --direct=1 --rw=write --bs=64k --size=1z --zonemode=zbd
@@ -69,12 +71,18 @@ ours zoned --stages --output-format=json --filename=$disk --ioengine=psync --dir
     assert_eq!(unmatched(&reads(&ran, "psync")), 0);
     assert!(reads(&ran, "striped")["several_requests"].as_u64() > Some(0), "16 KiB are on both disks");
     // 20 ms in the device; an emulated processor takes a few for everything else.
-    let scsi = reads(&ran, "scsi");
-    assert_eq!((scsi["ios"].as_u64(), unmatched(&scsi)), (Some(40), 0));
-    assert!(median(&scsi, "device") >= 20_000_000, "{} ns", median(&scsi, "device"));
-    for stage in ["submit", "queue", "reap"] {
-        assert!(median(&scsi, stage) < 20_000_000, "{stage}: {} ns", median(&scsi, stage));
+    for name in ["scsi", "sg"] {
+        let scsi = reads(&ran, name);
+        assert_eq!((scsi["ios"].as_u64(), unmatched(&scsi)), (Some(40), 0), "{name}: {scsi}");
+        assert!(median(&scsi, "device") >= 20_000_000, "{name}: {} ns", median(&scsi, "device"));
+        for stage in ["submit", "queue", "reap"] {
+            assert!(median(&scsi, stage) < 20_000_000, "{name}, {stage}: {} ns", median(&scsi, stage));
+        }
     }
+    // Commands that go past the block layer.
+    let passed = reads(&ran, "passed");
+    assert_eq!((passed["ios"].as_u64(), unmatched(&passed)), (Some(400), 0), "{passed}");
+    assert!(median(&passed, "device") > 0);
     if ran.directory.join("delayed.ours").exists() {
         // The mapping holds requests back before the disk gets them.
         let delayed = reads(&ran, "delayed");
