@@ -1,6 +1,8 @@
 //! `null`: does nothing, so that only the cost of the loop remains.
 
-use iolite_engine::{Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit};
+use iolite_engine::{
+    Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit, Visitor,
+};
 use iolite_types::Operation;
 use std::time::Duration;
 
@@ -30,6 +32,10 @@ impl Engine for NullEngine {
     const SYNCHRONOUS: bool = false;
     const EACH_GENERATOR: bool = true;
     const CALLS: bool = false;
+
+    fn visit_shared<V: Visitor>(self, visitor: V) -> V::Out {
+        visitor.visit(self)
+    }
 
     fn open(&mut self, _: u32, _: &FileSpec, _: OpenMode) -> std::io::Result<()> {
         Ok(())

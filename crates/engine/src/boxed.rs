@@ -6,7 +6,8 @@
 //! call, a copy, or a message to another machine.
 
 use crate::{
-    BufferLayout, Completion, Engine, EngineError, Errno, FileSpec, OpenMode, Queued, Requests, Storage, Unit,
+    BufferLayout, Completion, Engine, EngineError, Errno, FileSpec, OpenMode, Queued, Requests, Storage,
+    Unit, Visitor,
 };
 use std::io;
 use std::os::fd::RawFd;
@@ -162,6 +163,10 @@ impl<const SYNCHRONOUS: bool> Engine for BoxedEngine<SYNCHRONOUS> {
     const SYNCHRONOUS: bool = SYNCHRONOUS;
     const REQUESTS: bool = true;
     const PLACES: bool = !SYNCHRONOUS;
+
+    fn visit_shared<V: Visitor>(self, visitor: V) -> V::Out {
+        visitor.visit(self)
+    }
 
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
         self.0.open(index, spec, mode)

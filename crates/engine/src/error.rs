@@ -9,10 +9,7 @@ pub enum EngineError {
     #[error("ioengine={0}: no such engine")]
     Unknown(String),
     /// The program was built without the feature that the engine is part of.
-    #[error(
-        "ioengine={engine}: this program was built without it; build it with the feature \"{feature}\", which is on by \
-         default: cargo build --release --features {feature}"
-    )]
+    #[error("ioengine={engine}: {}", iolite_types::built_without(.feature))]
     LeftOut {
         /// The engine.
         engine: String,

@@ -190,6 +190,14 @@ pub struct FileSpec {
     pub size: u64,
 }
 
+/// An operation on an engine whose type is known only at run time.
+pub trait Visitor {
+    /// Its result.
+    type Out;
+    /// Runs it.
+    fn visit<E: Engine + 'static>(self, engine: E) -> Self::Out;
+}
+
 /// An I/O engine inside one worker.
 ///
 /// Life: `new` (in the worker) → `open` files → `prepare` (once: slab and buffers are known) → `queue`,
@@ -214,6 +222,19 @@ pub trait Engine {
 
     /// Whether a unit that is completed at once needed a system call, like trims of queueing engines.
     const CALLS: bool = true;
+
+    /// Passes the engine to a visitor that is compiled for few engines: behind a pointer, unless the engine's own cost is
+    /// below that of a call through one.
+    fn visit_shared<V: Visitor>(self, visitor: V) -> V::Out
+    where
+        Self: Sized + 'static,
+    {
+        if Self::SYNCHRONOUS {
+            visitor.visit(BoxedEngine::<true>::new(self))
+        } else {
+            visitor.visit(BoxedEngine::<false>::new(self))
+        }
+    }
 
     /// Opens the file at `index` of the worker's list, or only notes its name, if units act on names. Called before any unit
     /// names that file.

@@ -7,7 +7,8 @@
 
 mod registry;
 
-pub use self::registry::{Visitor, build, probe, stack_of, storage_of};
+pub use self::registry::{build, probe, stack_of, storage_of};
+pub use iolite_engine::Visitor;
 #[cfg(feature = "servers")]
 pub use iolite_engine_servers::{describe_external, has_lent_memory};
 #[cfg(not(feature = "servers"))]

@@ -2,7 +2,8 @@
 //! describes the engines.
 
 use iolite_engine::{
-    BoxedEngine, Engine, EngineConfig, EngineError, Storage, StorageOf, in_child_process_with_progress,
+    BoxedEngine, Engine, EngineConfig, EngineError, Storage, StorageOf, Visitor,
+    in_child_process_with_progress,
 };
 use iolite_engine_calls::{
     CpuioEngine, DirCreate, DirDelete, E4defragEngine, ExecEngine, FallocEngine, FileCreate, FileDelete,
@@ -31,14 +32,6 @@ use iolite_options::engines::{
     GfapiOptions, HttpOptions, IscsiOptions, NbdOptions, NetOptions, NfsOptions, RadosOptions, RbdOptions,
     RdmaOptions,
 };
-
-/// An operation on an engine whose type is known only at run time.
-pub trait Visitor {
-    /// Its result.
-    type Out;
-    /// Runs it.
-    fn visit<E: Engine + 'static>(self, engine: E) -> Self::Out;
-}
 
 macro_rules! engines {
     (
@@ -132,12 +125,7 @@ fn shared<E: Engine + 'static, V: Visitor>(
     config: &EngineConfig,
     visitor: V,
 ) -> Result<V::Out, EngineError> {
-    let engine = new(config)?;
-    if E::SYNCHRONOUS {
-        erased(BoxedEngine::<true>::new(engine), visitor)
-    } else {
-        erased(BoxedEngine::<false>::new(engine), visitor)
-    }
+    Ok(new(config)?.visit_shared(visitor))
 }
 
 /// Passes the visitor an engine that performs this action on names: in the call, or through a ring, as its options say.

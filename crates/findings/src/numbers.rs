@@ -38,7 +38,29 @@ pub fn count(value: f64) -> String {
 
 /// Bytes per second: `214 MiB/s`.
 pub fn bandwidth(value: f64) -> String {
-    scaled(value, 1024.0, &["B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s"], " ")
+    DataUnits::default().rate(value)
+}
+
+/// In which units rates of data are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DataUnits {
+    /// In powers of 1000.
+    pub is_decimal: bool,
+    /// In bits.
+    pub is_bits: bool,
+}
+
+impl DataUnits {
+    /// Bytes per second: `214 MiB/s`, `224 MB/s`, `1.67 Gib/s`, `1.79 Gb/s`.
+    pub fn rate(self, bytes_per_second: f64) -> String {
+        let (value, unit) =
+            if self.is_bits { (bytes_per_second * 8.0, "b/s") } else { (bytes_per_second, "B/s") };
+        let (base, prefixes) = match self.is_decimal {
+            true => (1000.0, ["", "k", "M", "G", "T"]),
+            false => (1024.0, ["", "Ki", "Mi", "Gi", "Ti"]),
+        };
+        scaled(value, base, &prefixes, " ") + unit
+    }
 }
 
 /// Bytes: `1.86 TiB`.
@@ -85,6 +107,9 @@ mod tests {
         let counts = [0.0, 0.25, 7.0, 999.4, 999.6, 1000.0, 54_740.0, 1_234_567.0].map(count);
         assert_eq!(counts, ["0", "0.25", "7", "999", "1k", "1k", "54.7k", "1.23M"]);
         assert_eq!([0.0, 1023.0, 224_395_264.0].map(bandwidth), ["0 B/s", "1023 B/s", "214 MiB/s"]);
+        let rates = [(false, false), (true, false), (false, true), (true, true)];
+        let rates = rates.map(|(is_decimal, is_bits)| DataUnits { is_decimal, is_bits }.rate(224_395_264.0));
+        assert_eq!(rates, ["214 MiB/s", "224 MB/s", "1.67 Gib/s", "1.8 Gb/s"]);
         assert_eq!([1e308, -1e308, 1e24].map(count), ["1.00e296T", "-1.00e296T", "1.00e12T"]);
         assert_eq!((percent(1e308), latency(f64::MAX)), ("1.00e308%".to_owned(), "1.80e299 s".to_owned()));
         assert_eq!([41.0, 1500.0, 82_432.0, 12e9].map(latency), ["41 ns", "1.5 µs", "82.4 µs", "12 s"]);

@@ -176,7 +176,7 @@ impl Tracepoint {
 }
 
 impl Field {
-    /// Reads `char rwbs[10];	offset:34;	size:10;	signed:0;`.
+    /// Reads `char rwbs[10]; offset:34; size:10; signed:0;`.
     fn parse(line: &str) -> Option<Field> {
         let mut parts = line.split(';').map(str::trim);
         let declared = parts.next()?;

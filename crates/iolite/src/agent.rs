@@ -1,5 +1,6 @@
 //! `--server`: an agent that runs the jobs of clients, or of the one client that has started it.
 
+use crate::live_page::{self, certified};
 use crate::messages::{complain, told};
 use crate::{connection_keys, console};
 use iolite_options::{Name, Serving};
@@ -7,15 +8,18 @@ use iolite_os::process;
 use iolite_os::signals::SignalQueue;
 use iolite_remote::Address;
 use iolite_remote::INSECURE;
-use iolite_remote::agent::{Agent, Settings};
+use iolite_remote::agent::{Agent, Settings, Show};
 use iolite_remote::child::Permissions;
 use iolite_remote::confine;
 use iolite_remote::keys::{Keys, Role, date};
+use iolite_remote::message::Shown;
+use iolite_web::{Hello, LastRun, MetricsPlace};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The protection of a server over TCP without keys.
@@ -51,6 +55,14 @@ pub fn serve(name: Name, serving: &Serving) -> ExitCode {
             Name::Iolite => |text| console::print_error(&format!("iolite: server: {text}\n")),
             Name::Fio => |text| console::print_error(&format!("fio: server: {text}\n")),
         },
+        show: None,
+    };
+    let metrics = match metrics_place(name, serving) {
+        Ok(metrics) => metrics,
+        Err(why) => {
+            complain(name, &why);
+            return ExitCode::FAILURE;
+        }
     };
     // Before threads start, and before anything is created that must be removed.
     let signals = match SignalQueue::of_those_not_ignored(&[libc::SIGINT, libc::SIGTERM]) {
@@ -64,7 +76,13 @@ pub fn serve(name: Name, serving: &Serving) -> ExitCode {
         return serve_starter(name, serving, settings, signals);
     }
     match begin(name, serving, &settings.permissions) {
-        Ok(Some((agent, keys))) => agent.serve(Settings { keys, ..settings }, signals),
+        Ok(Some((agent, keys))) => match metrics.map(|place| serve_metrics(name, place)).transpose() {
+            Ok(show) => agent.serve(Settings { keys, show, ..settings }, signals),
+            Err(error) => {
+                complain(name, &format_args!("--metrics: {error}"));
+                ExitCode::FAILURE
+            }
+        },
         // Another process serves.
         Ok(None) => ExitCode::SUCCESS,
         Err(why) => {
@@ -72,6 +90,37 @@ pub fn serve(name: Name, serving: &Serving) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The place of the metrics of all runs, if requested.
+fn metrics_place(name: Name, serving: &Serving) -> Result<Option<MetricsPlace>, String> {
+    let Some(address) = serving.metrics else { return Ok(None) };
+    let tls = serving.metrics_tls.as_ref();
+    let certified = certified(address, tls).map_err(|why| format!("--web-tls: {why}"))?;
+    let place = MetricsPlace::open(address, certified.as_ref()).map_err(|why| format!("--metrics: {why}"))?;
+    console::print_error(&format!("{name}: --metrics: the metrics are at {}\n", place.address()));
+    if let Some(words) = live_page::told(tls, certified.as_ref()) {
+        console::print_error(&format!("{name}: --web-tls: {words}\n"));
+    }
+    Ok(Some(place))
+}
+
+/// Serves the metrics of the last run: it gets what runs tell.
+fn serve_metrics(name: Name, place: MetricsPlace) -> io::Result<Show> {
+    let program = name.own_version();
+    let last = LastRun::default();
+    last.serve(place, program)?;
+    Ok(Show(Arc::new(move |shown| match shown {
+        Shown::Begins(outline, blocks, interval_ns) => last.begin(Hello {
+            outline,
+            blocks,
+            interval_ns,
+            program: program.to_owned(),
+            of_hosts: false,
+            linger_ms: None,
+        }),
+        Shown::Event(event) => last.take(event),
+    })))
 }
 
 /// Serves the client that has started this process. The client knows about success, so only errors are printed.

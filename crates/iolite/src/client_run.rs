@@ -9,7 +9,7 @@ use iolite_options::{Diagnostic, Invocation, JobOptions, Name, RunOptions};
 use iolite_plan::{Plan, Problem, Share};
 use iolite_remote::child::{self, Channel, Permissions};
 use iolite_remote::confine;
-use iolite_remote::message::{Begun, Done, FromAgent, Refusal, Request, machine_identity};
+use iolite_remote::message::{Begun, Done, FromAgent, Refusal, Request, Shown, machine_identity};
 use iolite_remote::spool;
 use iolite_run::{HeldSignals, Prepared, RunError, Settings, StartGate, Trigger, Watch};
 use iolite_stats::{Event, EventKind, MOST_WITH_LATENCIES, Recorder, Report, Snapshot, Word};
@@ -47,8 +47,8 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
             give_up_all_but(only, &permissions, &own).map(|()| own.join("logs")).map_err(|why| refusal([why]))
         }
     };
-    let done = spool
-        .and_then(|spool| perform(name, &request, child::client(words), &permissions, &spool, &mut channel));
+    let who = (child::client(words), child::is_shown(words));
+    let done = spool.and_then(|spool| perform(name, &request, who, &permissions, &spool, &mut channel));
     let refused = match done {
         Ok(done) => {
             afterwards(done, request.jobs.run.trigger_remote.as_deref(), &mut channel);
@@ -158,7 +158,7 @@ fn name_after(client: &str, job: &mut JobOptions) {
 fn perform(
     name: Name,
     request: &Request,
-    client: &str,
+    (client, is_shown): (&str, bool),
     permissions: &Permissions,
     spool: &Path,
     channel: &mut Channel,
@@ -232,9 +232,13 @@ fn perform(
     let lines = session::jobs_announced(&plan, name) + &session::workers_announced(&plan);
     let (machine_identity, files) = (machine_identity(), prepared.used(MOST_FILES));
     channel.tell(&FromAgent::Begun(Begun { lines, machine: machine_identity, files }));
-    let mut settings = settings(request, channel);
+    let mut settings = settings(request, channel, name);
     let gate = settings.gate.clone();
-    let facts = request.series.then(|| run_facts::of(&plan, &machine));
+    let facts = (request.series || is_shown).then(|| run_facts::of(&plan, &machine));
+    let mut showing = is_shown.then(|| {
+        let outline = Report { facts: facts.clone(), ..prepared.outline() };
+        Showing::begin(outline, plan.blocks_of_workers(), &mut settings, channel)
+    });
     let mut recorder = request.series.then(|| {
         let blocks = plan.blocks_of_workers();
         settings.sample_interval = Some(Recorder::interval(blocks.len()));
@@ -245,23 +249,26 @@ fn perform(
     let earlier = returned_files::States::of(&plan);
     let _held = HeldSignals::new().map_err(refused)?;
     let mut outcome = prepared
-        .perform(settings, &mut |event| match (event.kind, &mut recorder) {
-            (EventKind::Sample(snapshot), recorder) => {
-                if let Some(summed) = forwarding.of(&snapshot) {
-                    let kind = EventKind::Sample(Box::new(summed));
+        .perform(settings, &mut |event| {
+            showing.iter_mut().for_each(|showing| showing.take(&event, channel));
+            match (event.kind, &mut recorder) {
+                (EventKind::Sample(snapshot), recorder) => {
+                    if let Some(summed) = forwarding.of(&snapshot) {
+                        let kind = EventKind::Sample(Box::new(summed));
+                        channel.tell(&FromAgent::Event(Box::new(Event { kind, ..event })));
+                    }
+                    if let Some(recorder) = recorder {
+                        recorder.take(*snapshot);
+                    }
+                }
+                (kind, _) => {
                     channel.tell(&FromAgent::Event(Box::new(Event { kind, ..event })));
                 }
-                if let Some(recorder) = recorder {
-                    recorder.take(*snapshot);
-                }
-            }
-            (kind, _) => {
-                channel.tell(&FromAgent::Event(Box::new(Event { kind, ..event })));
             }
         })
         .map_err(refused)?;
     outcome.report.series = recorder.and_then(|recorder| recorder.series());
-    outcome.report.facts = facts;
+    outcome.report.facts = facts.filter(|_| request.series);
     let is_whole = !outcome.failed && outcome.signal.is_none();
     let left = logs.left(&plan, is_whole, &earlier);
     channel.tell(&FromAgent::Done(Box::new(Done {
@@ -282,12 +289,77 @@ fn told_of(plan: &Plan, machine: &ThisMachine, name: Name) -> Vec<String> {
     plan.remarks(machine).into_iter().map(|words| format!("warning: {words}")).collect()
 }
 
-/// Samples that the client gets, for its page: of all workers together.
-struct Forwarding {
+/// What the agent itself shows of the run.
+struct Showing {
+    pace: Pace,
+}
+
+impl Showing {
+    /// The shortest time between two samples.
+    const INTERVAL_MS: u64 = 500;
+
+    fn begin(
+        outline: Report,
+        blocks: Vec<Option<u32>>,
+        settings: &mut Settings,
+        channel: &mut Channel,
+    ) -> Showing {
+        if settings.sample_interval.is_none() {
+            settings.sample_interval =
+                Some(Recorder::interval(blocks.len()).max(Duration::from_millis(Self::INTERVAL_MS)));
+            settings.sample_latencies = blocks.len() <= MOST_WITH_LATENCIES;
+        }
+        let interval_ns = Recorder::interval(blocks.len()).as_nanos() as u64;
+        channel.tell(&FromAgent::Shown(Box::new(Shown::Begins(outline, blocks, interval_ns))));
+        Showing { pace: Pace::new(Self::INTERVAL_MS) }
+    }
+
+    fn take(&mut self, event: &Event, channel: &mut Channel) {
+        let is_shown = match &event.kind {
+            EventKind::Sample(snapshot) => {
+                // The last one is about the end.
+                self.pace.is_due(snapshot.elapsed_ns) || snapshot.workers.iter().all(|worker| !worker.running)
+            }
+            EventKind::Snapshot(_) | EventKind::Status(_) | EventKind::Slice(_) | EventKind::Measured(_) => {
+                false
+            }
+            _ => true,
+        };
+        if is_shown {
+            channel.tell(&FromAgent::Shown(Box::new(Shown::Event(event.clone()))));
+        }
+    }
+}
+
+/// Samples at even intervals of those that come more often.
+struct Pace {
     interval_ns: u64,
     /// When the next one is due, in time of the run.
     due_ns: u64,
 }
+
+impl Pace {
+    fn new(interval_ms: u64) -> Pace {
+        Pace { interval_ns: Duration::from_millis(interval_ms).as_nanos() as u64, due_ns: 0 }
+    }
+
+    fn is_due(&mut self, elapsed_ns: u64) -> bool {
+        // The time of the run begins anew with the common start.
+        if elapsed_ns + self.interval_ns < self.due_ns {
+            self.due_ns = elapsed_ns;
+        }
+        if self.interval_ns == 0 || elapsed_ns < self.due_ns {
+            return false;
+        }
+        // Even if this one is late.
+        let late_ns = (elapsed_ns - self.due_ns) % self.interval_ns;
+        self.due_ns = elapsed_ns - late_ns + self.interval_ns;
+        true
+    }
+}
+
+/// Samples that the client gets, for its page: of all workers together.
+struct Forwarding(Pace);
 
 impl Forwarding {
     /// One sample about every `interval_ms`. The run is sampled at least as often.
@@ -296,23 +368,19 @@ impl Forwarding {
         if interval_ms > 0 && settings.sample_interval.is_none() {
             (settings.sample_interval, settings.sample_latencies) = (Some(interval), true);
         }
-        Forwarding { interval_ns: interval.as_nanos() as u64, due_ns: 0 }
+        settings.sample_disks = interval_ms > 0;
+        Forwarding(Pace::new(interval_ms))
     }
 
     /// The sample for the client, if one is due.
     fn of(&mut self, snapshot: &Snapshot) -> Option<Snapshot> {
-        // The time of the run begins anew with the common start.
-        if snapshot.elapsed_ns + self.interval_ns < self.due_ns {
-            self.due_ns = snapshot.elapsed_ns;
-        }
-        if self.interval_ns == 0 || snapshot.elapsed_ns < self.due_ns {
-            return None;
-        }
-        // Even if this one is late.
-        let late_ns = (snapshot.elapsed_ns - self.due_ns) % self.interval_ns;
-        self.due_ns = snapshot.elapsed_ns - late_ns + self.interval_ns;
-        let Snapshot { elapsed_ns, percent, eta_s, kb_base, unit_base, .. } = *snapshot;
-        Some(Snapshot { elapsed_ns, workers: vec![snapshot.summed()], percent, eta_s, kb_base, unit_base })
+        let summed = || Snapshot {
+            workers: vec![snapshot.summed()],
+            stuck: snapshot.stuck.clone(),
+            disks: snapshot.disks.clone(),
+            ..*snapshot
+        };
+        self.0.is_due(snapshot.elapsed_ns).then(summed)
     }
 }
 
@@ -403,13 +471,14 @@ fn not_from_clients(run: &RunOptions) -> Vec<String> {
     found.map(|(option, _)| format!("{option}: not supported for a run on another machine")).collect()
 }
 
-fn settings(request: &Request, channel: &mut Channel) -> Settings {
+fn settings(request: &Request, channel: &mut Channel, name: Name) -> Settings {
     let run: &RunOptions = &request.jobs.run;
     let every = |milliseconds: u64| (milliseconds > 0).then(|| Duration::from_millis(milliseconds));
     Settings {
         eta_interval: every(request.snapshot_ms),
         status_interval: every(request.status_ms),
         idleness: run.idle_prof.map(|profile| profile == iolite_options::IdleProfile::PerCpu),
+        tells_flights: !name.is_strict(),
         gate: channel.gate().map(StartGate::new),
         ..Settings::default()
     }

@@ -5,6 +5,7 @@ mod shared_files;
 
 use crate::console::{self, Console};
 use crate::exit_status::INTERRUPTED;
+use crate::live_page::Lost;
 use crate::messages::{complain, program, told};
 use crate::metrics_push::Collector;
 use crate::report_formats::Formats;
@@ -23,9 +24,8 @@ use iolite_remote::{Address, address};
 use iolite_report::Exporter;
 use iolite_report::live::LiveLine;
 use iolite_run::{HeldSignals, Request as Asked, Requests, Trigger, Watch};
-use iolite_stats::{Cluster, Event, EventKind, HostReport, Report, Snapshot};
+use iolite_stats::{Cluster, Event, EventKind, HostReport, Report, Snapshot, Stuck};
 use iolite_types::{Repeated, RunEnd};
-use iolite_web::Lost;
 use page::{HostsPage, Stage};
 use std::cell::Cell;
 use std::os::unix::process::parent_id;
@@ -112,7 +112,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     // Under the name `fio`, JSON has only fio's keys.
     let is_in_json = (asked(OutputFormat::Json) || asked(OutputFormat::JsonPlus)) && !name.is_strict();
     let wants_series = saving.is_some()
-        || run.is_served()
+        || run.is_watched()
         || is_in_json
         || [OutputFormat::Html, OutputFormat::Summary, OutputFormat::Markdown].into_iter().any(asked);
     let settings = Settings {
@@ -524,7 +524,9 @@ impl<'a> Session<'a> {
             Told::Warning(text) if self.name.is_strict() => self.warning(index, &text),
             Told::Warning(text) => self.warn_once(index, text, 1),
             Told::Begun(begun) => {
-                self.note(index, &begun.lines);
+                if self.run.output_format.contains(&OutputFormat::Normal) {
+                    self.note(index, &begun.lines);
+                }
                 self.in_use.push((index, begun));
             }
             Told::Event(event) => self.event(index, *event),
@@ -607,11 +609,17 @@ impl<'a> Session<'a> {
                     &format!("pid={pid}, err={}/{}, error={words}", error.errno, error.what),
                 );
             }
+            // Others may have begun already; then theirs are shown.
+            EventKind::Snapshot(snapshot) if snapshot.is_laying_out => {}
             EventKind::Snapshot(snapshot) => {
                 self.snapshots[index] = *snapshot;
                 self.draw();
             }
             EventKind::Status(report) => self.status(index, *report),
+            EventKind::InFlight { ios, left_out } => {
+                self.clear_line();
+                console::print_error(&self.with_host(index, &iolite_report::in_flight(&ios, left_out)));
+            }
             EventKind::Terminating(signal) => {
                 self.note(index, &format!("terminating on signal {signal}\n"));
             }
@@ -657,11 +665,12 @@ impl<'a> Session<'a> {
             cluster
         });
         let cluster = without.as_ref().unwrap_or(&self.cluster);
-        Formats::of(&run).text_of_cluster(cluster, &program(self.name))
+        Formats::of(&run, self.console.is_on_terminal()).text_of_cluster(cluster, &program(self.name))
     }
 
     /// Writes the final report.
     fn end(&mut self) -> Result<(), String> {
+        self.page.iter_mut().for_each(HostsPage::leave_screen);
         self.clear_line();
         // (Text from another machine must not control the terminal.)
         let line = |text: &str| iolite_types::without_error_numbers(text).replace(char::is_control, " ");
@@ -792,7 +801,8 @@ impl<'a> Session<'a> {
                 .flatten(),
             kb_base: known().next().map_or(1024, |snapshot| snapshot.kb_base),
             unit_base: known().next().map_or(0, |snapshot| snapshot.unit_base),
-            workers: Vec::new(),
+            stuck: known().filter_map(|snapshot| snapshot.stuck.clone()).reduce(Stuck::and),
+            ..Snapshot::default()
         };
         whole.workers = known().flat_map(|snapshot| snapshot.workers.iter().cloned()).collect();
         let width = if self.name.is_strict() { None } else { self.console.width() };

@@ -223,6 +223,11 @@ impl Console {
         }
     }
 
+    /// Whether the report goes to a terminal.
+    pub fn is_on_terminal(&self) -> bool {
+        !self.is_file() && self.is_watched()
+    }
+
     /// How wide the terminal is, if the output is one.
     pub fn width(&self) -> Option<Width> {
         if self.stream == Stream::Output { terminal::width() } else { None }

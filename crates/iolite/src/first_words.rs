@@ -1,7 +1,10 @@
 //! What to type instead, for those who begin: a directory, a device or a kind of workload in the place of a job file.
 
+use iolite_options::commands::with_workload;
 use iolite_options::registry;
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
@@ -29,6 +32,18 @@ fn is_url(word: &str) -> bool {
     SCHEMES.iter().any(|scheme| word.starts_with(scheme)) && !word.contains('@')
 }
 
+/// Whether a file begins with something else than text, in whatever encoding.
+fn is_data(path: &Path) -> bool {
+    let mut begin = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(4096).read_to_end(&mut begin));
+    // (Text has tabs and line ends, and some editors leave ^L and ^Z.)
+    let is_odd = |byte: &&u8| byte.is_ascii_control() && !b"\t\n\r\x0c\x1a".contains(byte);
+    // Texts in UTF-16 have a zero beside each letter; reading them says what they are.
+    let is_wide =
+        matches!(begin[..], [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=255, ..] | [1..=255, 0, ..]);
+    read.is_ok() && !is_wide && begin.iter().filter(is_odd).count() * 20 > begin.len()
+}
+
 /// What to type instead of these words; `None` = the first one may be a job file.
 pub fn instead(words: &[OsString]) -> Option<String> {
     let first = words.first()?;
@@ -46,9 +61,12 @@ pub fn instead(words: &[OsString]) -> Option<String> {
         Err(_) if is_url(&word) => Some(format!(
             "{word}: this is storage of a server, not a job file; iolite test {word} measures it"
         )),
+        Ok(found) if found.is_file() && is_data(Path::new(first)) => Some(format!(
+            "{word}: this is a file of data, not a job file; iolite test {word} measures it, and only reads"
+        )),
         Err(_) if is_workload(&word) => Some(format!(
-            "{word}: this is a kind of workload, not a job file; iolite --name=a --rw={word} --bs=4k --size=1g --filename=FILE \
-             runs it, and iolite test DIRECTORY measures storage"
+            "{word}: this is a kind of workload, not a job file; {} runs it, and iolite test DIRECTORY measures storage",
+            with_workload(&word)
         )),
         _ => None,
     }
@@ -69,5 +87,22 @@ mod tests {
             assert_eq!(told(other), "");
         }
         assert_eq!(instead(&[]), None);
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("f");
+        for (bytes, is_data) in [
+            (&[0; 5000][..], true),
+            (b"\x7fELF\x02\x01\x01\x00\x00", true),
+            (b"[global]\r\n; caf\xe9\n\trw=read\n", false),
+            (b"\xff\xfe[\x00a\x00]\x00", false),
+            (b"[\x00a\x00]\x00", false),
+            (b"", false),
+        ] {
+            std::fs::write(&file, bytes).unwrap();
+            assert_eq!(
+                told(file.to_str().unwrap()).contains("a file of data, not a job file"),
+                is_data,
+                "{bytes:?}"
+            );
+        }
     }
 }

@@ -1,12 +1,14 @@
-//! `--web` and `--metrics`: the page and the metrics of a running run, from the run's side.
+//! `--web`, `--metrics` and `--live=full`: the page, the metrics and the full screen of a running run, from the run's side.
 
-use crate::console;
-use iolite_options::{Name, RunOptions, WebTls};
+use crate::{console, terminal};
+use iolite_full_screen::FullScreen;
+use iolite_options::{LiveView, Name, RunOptions, WebTls};
 use iolite_page::logs::Drawings;
 use iolite_remote::message::machine_name;
 use iolite_report::Program;
-use iolite_stats::{Event, Report};
-use iolite_web::{Certified, Hello, LivePage, Lost, Places};
+use iolite_stats::{Event, EventKind, Report};
+use iolite_web::{Certified, Hello, LivePage, Places};
+pub use iolite_web::{LOST, Lost, WAITS};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -43,27 +45,48 @@ pub struct About {
     pub of_hosts: bool,
 }
 
-/// The page of a run, if requested.
+/// Those who show a run while it goes on, if requested.
 #[derive(Debug, Default)]
-pub struct Live(Option<LivePage>);
+pub struct Live {
+    page: Option<LivePage>,
+    screen: Option<FullScreen>,
+}
 
 impl Live {
-    /// Starts to serve the page, and prints its addresses.
+    /// Starts to serve the page, and prints its addresses. Then takes the terminal.
     ///
     /// # Errors
-    /// Why it cannot be served.
+    /// Why it cannot be served, or shown.
     pub fn start(name: Name, run: &RunOptions, about: About) -> Result<Live, String> {
-        let (page, metrics) = (run.web, run.metrics);
-        let Some(address) = page.or(metrics) else { return Ok(Live(None)) };
         let program = name.own_version().to_owned();
         let About { outline, blocks, interval, of_hosts } = about;
         let interval_ns = interval.as_nanos() as u64;
         let hello = Hello { outline, blocks, interval_ns, of_hosts, program, linger_ms: run.web_linger };
+        let page = Live::serve(name, run, &hello)?;
+        let mut screen = None;
+        if run.live == LiveView::Full {
+            let shown = FullScreen::start(hello, terminal::look(run.color));
+            let shown = screen.insert(shown.map_err(|why| format!("--live=full: {why}"))?);
+            // The printed addresses are not in view.
+            let addresses = page.iter().flat_map(|page| {
+                [page.addresses().map(|[owner, _]| owner.as_str()), page.metrics()].into_iter().flatten()
+            });
+            for address in addresses {
+                let note = EventKind::Note(format!("served at {address}"));
+                shown.take(&Event::new(0, None, note)).map_err(|lost| lost.to_string())?;
+            }
+        }
+        Ok(Live { page, screen })
+    }
+
+    fn serve(name: Name, run: &RunOptions, hello: &Hello) -> Result<Option<LivePage>, String> {
+        let (page, metrics) = (run.web, run.metrics);
+        let Some(address) = page.or(metrics) else { return Ok(None) };
         let certified =
             certified(address, run.web_tls.as_ref()).map_err(|why| format!("--web-tls: {why}"))?;
         let fingerprint = told(run.web_tls.as_ref(), certified.as_ref());
         let option = if page.is_some() { "--web" } else { "--metrics" };
-        let page = LivePage::start(Places { page, metrics }, certified, hello)
+        let page = LivePage::start(Places { page, metrics }, certified, hello.clone())
             .map_err(|why| format!("{option}: {why}"))?;
         if let Some([owner, guest]) = page.addresses() {
             console::print_error(&format!(
@@ -76,15 +99,21 @@ impl Live {
         if let Some(words) = fingerprint {
             console::print_error(&format!("{name}: --web-tls: {words}\n"));
         }
-        Ok(Live(Some(page)))
+        Ok(Some(page))
     }
 
     /// Passes on an event.
     ///
     /// # Errors
-    /// The page's process has ended, which is reported once.
+    /// A process that shows the run has ended, which is reported once.
     pub fn take(&mut self, event: &Event) -> Result<(), Lost> {
-        self.0.as_mut().map_or(Ok(()), |page| page.take(event))
+        let shown = self.screen.as_mut().map_or(Ok(()), |screen| screen.take(event));
+        self.page.as_mut().map_or(Ok(()), |page| page.take(event)).and(shown)
+    }
+
+    /// Gives the terminal back, if the run has taken it.
+    pub fn leave_screen(&mut self) {
+        self.screen = None;
     }
 
     /// The run is over, and this is its report.
@@ -93,7 +122,7 @@ impl Live {
     /// The page is gone.
     pub fn end(&mut self, name: Name, report: &Report, logs: &Drawings) -> Result<(), Lost> {
         // The loss of a page was reported when it happened.
-        if self.0.as_ref().is_none_or(LivePage::is_lost) {
+        if self.page.as_ref().is_none_or(LivePage::is_lost) {
             return Ok(());
         }
         // `own_version`, even under the name `fio`: the page is not fio's.
@@ -108,6 +137,6 @@ impl Live {
     /// # Errors
     /// The page is gone.
     pub fn end_with(&mut self, text: String) -> Result<(), Lost> {
-        self.0.take().map_or(Ok(()), |page| page.end(text))
+        self.page.take().map_or(Ok(()), |page| page.end(text))
     }
 }

@@ -7,7 +7,7 @@ use crate::saving::Saving;
 use crate::session::{self, Session};
 use crate::{console, debug, exit_status, external_engines, merged_traces, run_files, storage_names};
 use iolite_host::ThisMachine;
-use iolite_options::{JobOptions, Name, OutputFormat, RunOptions};
+use iolite_options::{JobOptions, LiveView, Name, OutputFormat, RunOptions};
 use iolite_plan::{Plan, Problem};
 use iolite_run::{HeldSignals, Outcome, Prepared, RunError};
 use iolite_types::is_standard_stream;
@@ -145,6 +145,13 @@ pub(crate) fn run_jobs(
             return 1;
         }
     };
+    if writes_to_output(&plan) && run.live == LiveView::Full {
+        complain(
+            name,
+            &"--live=full: a job writes its data to standard output; leave the option out, or give the job a file",
+        );
+        return 1;
+    }
     // The screen of standard output is taken by data.
     let plain;
     let run = if writes_to_output(&plan) && !run.has_chosen_format {

@@ -39,6 +39,7 @@ pub fn run(name: Name, launched: &Launched, lead: impl FnOnce(Meeting) -> ExitCo
         names_clients: false,
         program: name.own_version(),
         log: |_| {},
+        show: None,
     };
     match meeting.attend(settings) {
         Ok(Work::Served) => ExitCode::SUCCESS,

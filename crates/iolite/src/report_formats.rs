@@ -3,6 +3,7 @@
 use crate::console::harmless;
 use crate::terminal;
 use iolite_options::{OutputFormat, RunOptions};
+use iolite_report::clock;
 use iolite_report::{Exporter, Json, Normal, Program, Terse, TerseVersion};
 use iolite_stats::{Cluster, Report};
 use iolite_summary::screen::{self, Terminal};
@@ -12,8 +13,8 @@ use std::io::{self, Write};
 pub struct Formats(Vec<Box<dyn Exporter>>);
 
 impl Formats {
-    /// The formats of a run.
-    pub fn of(run: &RunOptions) -> Formats {
+    /// The formats of a run, whose report goes to a terminal or not.
+    pub fn of(run: &RunOptions, is_terminal: bool) -> Formats {
         let asked = |format| run.output_format.contains(&format);
         let mut exporters: Vec<Box<dyn Exporter>> = Vec::new();
         if asked(OutputFormat::Terse) {
@@ -37,7 +38,7 @@ impl Formats {
             exporters.push(Box::new(Markdown));
         }
         if asked(OutputFormat::Summary) {
-            exporters.push(Box::new(Summary(terminal::of_output(run.color, run.output.is_some()))));
+            exporters.push(Box::new(Summary(terminal::of_output(run.color, is_terminal))));
         }
         Formats(exporters)
     }
@@ -48,6 +49,7 @@ impl Formats {
     }
 
     /// The report of several machines in all of them.
+    #[cfg(feature = "agents")]
     pub fn text_of_cluster(&self, cluster: &Cluster, program: &Program) -> Vec<u8> {
         self.written(|exporter, out| exporter.write_cluster(cluster, program, out))
     }
@@ -89,6 +91,10 @@ struct Summary(Terminal);
 impl Exporter for Summary {
     fn write(&self, report: &Report, program: &Program, out: &mut dyn Write) -> io::Result<()> {
         let value = iolite_page::value_of(report, program)?;
+        // The last report is at hand when the run ends; others are read later.
+        if report.end.is_none() {
+            writeln!(out, "\n{}", clock::local(report.timestamp_ms))?;
+        }
         writeln!(out, "\n{}", made(screen::of(&value, self.0))?.trim_end())
     }
 

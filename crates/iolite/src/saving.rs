@@ -6,6 +6,7 @@
 //! report is the same in all cases.
 
 use crate::console;
+use crate::left_out;
 use crate::messages::diagnostic;
 use crate::messages::program;
 use iolite_options::{Name, RunOptions};
@@ -67,8 +68,8 @@ impl Saving {
         }
         let label = run.save.clone().unwrap_or_default();
         let place = place(run.store.as_deref());
-        let checked = iolite_store::check_label(&label)
-            .map_err(|why| format!("--save={label}: {why}"))
+        let checked = left_out::check_saving()
+            .and_then(|()| iolite_store::check_label(&label).map_err(|why| format!("--save={label}: {why}")))
             .and(place)
             .and_then(|store| {
                 check(&store)?;

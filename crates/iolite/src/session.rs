@@ -8,7 +8,7 @@ use crate::page_logs::Logs;
 use crate::report_formats::Formats;
 use crate::run_facts;
 use iolite_host::Machine;
-use iolite_options::{EtaWhen, IdleProfile, Name, OutputFormat, RunOptions};
+use iolite_options::{EtaWhen, IdleProfile, LiveView, Name, OutputFormat, RunOptions};
 use iolite_page::logs::Drawings;
 use iolite_plan::{JobPlan, Plan};
 use iolite_report::Program;
@@ -54,7 +54,7 @@ impl<'a> Session<'a> {
     /// A session that writes to this console.
     pub fn new(name: Name, program: Program, run: &'a RunOptions, console: &'a mut Console) -> Self {
         Session {
-            formats: Formats::of(run),
+            formats: Formats::of(run, console.is_on_terminal()),
             name,
             program,
             run,
@@ -84,11 +84,13 @@ impl<'a> Session<'a> {
             }
         };
         Settings {
-            eta_interval: shown.then(|| Duration::from_millis(self.run.eta_interval)),
+            eta_interval: (shown || self.run.live == LiveView::Full)
+                .then(|| Duration::from_millis(self.run.eta_interval)),
             status_interval: (self.run.status_interval > 0)
                 .then(|| Duration::from_millis(self.run.status_interval)),
             idleness: self.run.idle_prof.map(|profile| profile == IdleProfile::PerCpu),
             slice_interval: self.slices.is_some().then_some(act_profile::SLICE),
+            tells_flights: !self.name.is_strict(),
             status_files: status_files(self.run),
             trigger: Trigger {
                 file: self.run.trigger_file.clone(),
@@ -98,6 +100,7 @@ impl<'a> Session<'a> {
             bandwidth_log: self.run.bandwidth_log,
             sample_interval: self.recorder.is_some().then(|| Recorder::interval(self.workers)),
             sample_latencies: self.workers <= MOST_WITH_LATENCIES,
+            sample_disks: self.run.live == LiveView::Full,
             gate: None,
         }
     }
@@ -108,7 +111,7 @@ impl<'a> Session<'a> {
         let is_told = asked(OutputFormat::Json) || asked(OutputFormat::JsonPlus);
         let is_page = asked(OutputFormat::Html) || self.run.web.is_some();
         let is_shown = is_page
-            || self.run.metrics.is_some()
+            || self.run.is_watched()
             || self.run.metrics_push.is_some()
             || asked(OutputFormat::Summary)
             || asked(OutputFormat::Markdown);
@@ -148,7 +151,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// Why it cannot be served.
     pub fn serve(&mut self, plan: &Plan, outline: impl FnOnce() -> Report) -> Result<(), String> {
-        if self.run.is_served() {
+        if self.run.is_watched() {
             let outline = Report { facts: self.facts.clone(), ..outline() };
             let blocks = plan.blocks_of_workers();
             let interval = Recorder::interval(blocks.len());
@@ -177,6 +180,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// It cannot be written.
     pub fn end(&mut self, report: &mut Report) -> Result<(), LastError> {
+        self.live.leave_screen();
         for text in self.repeated.rest() {
             self.trouble(&text);
         }
@@ -237,11 +241,14 @@ impl<'a> Session<'a> {
     /// # Errors
     /// It cannot be written.
     pub fn refuse(&mut self, report: &Report) -> Result<(), LastError> {
-        self.formats = Formats::of(&RunOptions {
-            output_format: program_formats(self.run).collect(),
-            terse_version: self.run.terse_version,
-            ..RunOptions::default()
-        });
+        self.formats = Formats::of(
+            &RunOptions {
+                output_format: program_formats(self.run).collect(),
+                terse_version: self.run.terse_version,
+                ..RunOptions::default()
+            },
+            false,
+        );
         if !has_program_format(self.run) {
             return Ok(());
         }
@@ -305,6 +312,10 @@ impl Session<'_> {
                 let text = self.text_of(&report);
                 self.console.write_made(&text);
             }
+            EventKind::InFlight { ios, left_out } => {
+                self.clear_line();
+                console::print_error(&iolite_report::in_flight(&ios, left_out));
+            }
             EventKind::Slice(report) => {
                 if let Some(slices) = &mut self.slices {
                     slices.take(&report);
@@ -363,9 +374,13 @@ impl Session<'_> {
     }
 
     fn snapshot(&mut self, snapshot: &Snapshot) {
+        let is_bar = self.run.output_format.contains(&OutputFormat::Summary);
+        // fio has no line while it lays out files. The full screen has its own.
+        if (snapshot.is_laying_out && !is_bar) || self.run.live == LiveView::Full {
+            return;
+        }
         // Only the line with a bar has it.
-        let recorder =
-            self.recorder.as_ref().filter(|_| self.run.output_format.contains(&OutputFormat::Summary));
+        let recorder = self.recorder.as_ref().filter(|_| is_bar);
         let p99 = recorder.and_then(Recorder::latest).and_then(|sample| sample.summed().p99());
         let mut text = self.line.redraw(snapshot, p99, self.width());
         let period = Duration::from_millis(self.run.eta_newline);

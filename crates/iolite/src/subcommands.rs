@@ -11,6 +11,7 @@ pub mod compare;
 mod dedupe;
 mod device;
 mod input;
+#[cfg(feature = "agents")]
 mod keys;
 mod log2csv;
 mod report;
@@ -20,6 +21,7 @@ mod sweep;
 mod test;
 mod trace;
 mod verify_state;
+#[cfg(feature = "web")]
 mod web;
 mod zipf;
 
@@ -35,6 +37,7 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
         if asked.has(HELP) {
             return Ok((command.usage(), 0));
         }
+        crate::left_out::check_command(command.name)?;
         let text = match command.name {
             "compare" => return compare::run(program, &asked),
             "sweep" => return sweep::run(program, &asked),
@@ -42,12 +45,14 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
             "completion" => complete(&asked),
             "dedupe" => dedupe::run(&asked),
             "device" => device::run(&asked),
+            #[cfg(feature = "agents")]
             "keys" => keys::run(&asked),
             "log2csv" => log2csv::run(program, &asked),
             "report" => report::run(program, &asked),
             "runs" => runs::run(program, &asked),
             "trace" => trace::run(program, &asked),
             "verify-state" => verify_state::run(&asked),
+            #[cfg(feature = "web")]
             "web" => web::run(program, &asked),
             "zipf" => zipf::run(&asked),
             name => unreachable!("subcommand {name} is in the table and has no code"),

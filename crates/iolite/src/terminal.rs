@@ -1,6 +1,8 @@
 //! What the terminal of the user can show, and which report suits it.
 
-use iolite_options::{ColorWhen, Name, OutputFormat, RunOptions};
+#[cfg(feature = "web")]
+use iolite_full_screen::Look;
+use iolite_options::{ColorWhen, LiveView, Name, OutputFormat, RunOptions};
 use iolite_report::live::Width;
 use iolite_summary::screen::Terminal;
 use std::io::{self, IsTerminal};
@@ -26,19 +28,42 @@ pub fn choose_format(name: Name, run: &mut RunOptions) -> Result<(), String> {
     Ok(())
 }
 
-/// The terminal of standard output. A file of `--output` has colours only if they are asked for.
-pub fn of_output(color: ColorWhen, is_file: bool) -> Terminal {
+/// The terminal of standard output. What goes elsewhere than to a terminal has colours only if they are asked for.
+pub fn of_output(color: ColorWhen, is_terminal: bool) -> Terminal {
     Terminal {
         columns: width().map_or(Terminal::default().columns, |width| width.columns),
         is_ascii: is_ascii(),
         has_colors: match color {
             ColorWhen::Always => true,
             ColorWhen::Never => false,
-            ColorWhen::Auto => {
-                !is_file && io::stdout().is_terminal() && is_set("NO_COLOR").is_none() && !is_dumb()
-            }
+            ColorWhen::Auto => is_terminal && is_set("NO_COLOR").is_none() && !is_dumb(),
         },
     }
+}
+
+/// What the full screen of a run may use of it.
+#[cfg(feature = "web")]
+pub fn look(color: ColorWhen) -> Look {
+    let Terminal { is_ascii, has_colors, .. } = of_output(color, true);
+    Look { is_ascii, has_colors }
+}
+
+/// Checks whether a run can be shown on the whole terminal, if that was asked for.
+///
+/// # Errors
+/// There is no terminal that can do it.
+pub fn check_live(run: &RunOptions) -> Result<(), String> {
+    if run.live != LiveView::Full {
+        return Ok(());
+    }
+    let what = match io::stdout().is_terminal() {
+        false => "standard output is no terminal".to_owned(),
+        true if is_dumb() => format!("TERM={} places no text", is_set("TERM").unwrap_or_default()),
+        true => return Ok(()),
+    };
+    Err(format!(
+        "--live=full: {what}; leave it out for the status line, or watch the run in a browser (--web)"
+    ))
 }
 
 /// How wide the terminal of standard output is now; `None` = it is none.

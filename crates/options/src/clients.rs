@@ -7,10 +7,11 @@ use crate::jobfile::{self, Surroundings, Texts};
 use crate::machine_options::{Named, WhenLost, on_command_line};
 use crate::run_options::Asked;
 use crate::section::Section;
-use crate::{Diagnostic, OutputFormat, RunOptions};
+use crate::{Diagnostic, OutputFormat, RunOptions, WebTls};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// A job file for another machine.
@@ -88,6 +89,10 @@ pub struct Serving {
     pub only: Vec<PathBuf>,
     /// `--client-timeout` in milliseconds.
     pub timeout_ms: u64,
+    /// `--metrics`: where the metrics of the runs are.
+    pub metrics: Option<SocketAddr>,
+    /// `--web-tls`: their certificate and key.
+    pub metrics_tls: Option<WebTls>,
     /// Suspicious input that is accepted.
     pub warnings: Vec<Diagnostic>,
 }
@@ -117,6 +122,8 @@ fn serving_as(asked: &Asked, address: String) -> Serving {
         exec: asked.others.exec,
         only: asked.others.only.clone(),
         timeout_ms: asked.others.timeout(),
+        metrics: asked.run.metrics,
+        metrics_tls: asked.run.web_tls.clone(),
         warnings: Vec::new(),
     }
 }
@@ -148,6 +155,7 @@ fn not_served(asked: &Asked, sections: &[Section]) -> Vec<Diagnostic> {
         ("--output-format", run.output_format != usual.output_format || asked.append_terse),
         ("--terse-version", run.terse_version != usual.terse_version),
         ("--eta", run.eta != usual.eta),
+        ("--live", run.live != usual.live),
         ("--eta-newline", run.eta_newline != usual.eta_newline),
         ("--eta-interval", run.eta_interval != usual.eta_interval),
         ("--status-interval", run.status_interval != usual.status_interval),

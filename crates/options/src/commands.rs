@@ -283,6 +283,8 @@ pub static ALL: &[Command] = &[
             )
             .one_of(&["html", "summary", "md", "csv"]),
             word("csv", "", "The same as --output-format=csv"),
+            word("color", "when", "Colour the summary: always, never or auto (default: on a terminal)")
+                .one_of(&["always", "never", "auto"]),
             word(
                 "logs",
                 "prefix",
@@ -476,6 +478,11 @@ pub static ALL: &[Command] = &[
                 "Encrypt the pages, as required for other machines: certificate,key (in PEM), or new (a key is made)",
             ),
             word("store", "file", "The store (default: that of the user)"),
+            word(
+                "metrics",
+                "address:port",
+                "Serve metrics of the jobs that are started there, for Prometheus (only with --allow-run)",
+            ),
             word("allow-run", "", "Allow writing and starting jobs there (only with --serve-only)"),
             word(
                 "serve-only",
@@ -603,6 +610,11 @@ fn split(text: &str) -> (&str, Option<&str>) {
     text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)))
 }
 
+/// A command line that runs this kind of workload.
+pub fn with_workload(rw: &str) -> String {
+    format!("iolite --name=a --rw={rw} --bs=4k --size=1g --filename=FILE")
+}
+
 /// A hint at the meaning of a word that is neither a subcommand nor a job file: `; did you mean "iolite sweep"?`, or an
 /// option. Empty if there is none.
 pub fn hint_at(word: &str) -> String {
@@ -614,7 +626,12 @@ pub fn hint_at(word: &str) -> String {
     };
     let meant = option.map(|option| format!("iolite --{option}"));
     let command = || closest(word, ALL.iter().map(|command| command.name));
-    did_you_mean(meant.or_else(|| command().map(|command| format!("iolite {command}"))))
+    let meant = meant.or_else(|| command().map(|command| format!("iolite {command}")));
+    let workload = || {
+        let keywords = registry::find_job("rw")?.keywords.iter().map(|(keyword, _)| *keyword);
+        closest(word, keywords).filter(|keyword| *keyword != word && word.len() > 3)
+    };
+    did_you_mean(meant.or_else(|| workload().map(with_workload)))
 }
 
 /// The width of a help page.

@@ -108,6 +108,7 @@ fn run_value(option: &run_options::RunOption) -> Value {
         "section" => Value::Section,
         "output-format" => Value::Words(crate::OutputFormat::NAMES.map(|(name, _)| name).to_vec()),
         "terse-version" => Value::Words(vec!["2", "3", "4", "5"]),
+        "live" => Value::Words(vec!["line", "full"]),
         "eta" | "color" => Value::Words(vec!["always", "never", "auto"]),
         "help" => Value::Words(vec!["all"]),
         "profile" => Value::Words(crate::profiles::ALL.iter().map(|profile| profile.name).collect()),

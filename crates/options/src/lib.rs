@@ -66,7 +66,7 @@ pub use parse::{NO_JOBS, launched, parse, parse_sent, parse_with, repeated, run_
 pub use repeat::{Repeat, Repeated};
 pub use run::*;
 pub use typed::*;
-pub use web::{WebTls, check_web, web_address, web_tls};
+pub use web::{WebTls, check_web, metrics_address, web_address, web_tls};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

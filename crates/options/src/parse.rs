@@ -413,7 +413,6 @@ fn page_of_no_run(asked: &Asked) -> Option<Diagnostic> {
         false if run.web_linger.is_some() => "--web-linger: has no effect without --web or --metrics",
         false if run.web_tls.is_some() => "--web-tls: has no effect without --web or --metrics",
         true if asked.others.server.is_some() && run.web.is_some() => "--web: has no effect with --server",
-        true if asked.others.server.is_some() => "--metrics: has no effect with --server",
         _ => return None,
     };
     Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message: message.to_owned() })
@@ -458,6 +457,7 @@ fn ours_alone(asked: &Asked, name: Name) -> Option<Diagnostic> {
         ("repeat", run.repeat.is_some()),
         ("no-series", run.no_series),
         ("color", run.color != crate::ColorWhen::Auto),
+        ("live", run.live != crate::LiveView::Line),
     ];
     let (option, _) = ours.into_iter().find(|(_, is_given)| *is_given)?;
     name.is_strict().then(|| Diagnostic {

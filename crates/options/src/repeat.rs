@@ -5,7 +5,7 @@
 //! status output.
 
 use crate::run_options::Asked;
-use crate::{Diagnostic, OutputFormat, RunOptions};
+use crate::{Diagnostic, LiveView, OutputFormat, RunOptions};
 use std::ffi::OsString;
 
 /// The most repeats.
@@ -85,6 +85,7 @@ fn obstacles(asked: &Asked) -> Vec<Diagnostic> {
         ("--client", !asked.others.clients.is_empty()),
         ("--mpi", asked.others.mpi.is_some()),
         ("--web", run.web.is_some()),
+        ("--live=full", run.live == LiveView::Full),
         ("--metrics", run.metrics.is_some()),
         ("--metrics-push", run.metrics_push.is_some()),
         ("--merge-blktrace-only", run.merge_blktrace_only),
@@ -168,6 +169,7 @@ mod tests {
             "--client=a",
             "--mpi",
             "--web",
+            "--live=full",
             "--minimal",
             "--append-terse",
             "--debug=all",

@@ -93,6 +93,31 @@ pub enum ColorWhen {
     Never,
 }
 
+impl ColorWhen {
+    /// Parses `always`, `never` or `auto`.
+    ///
+    /// # Errors
+    /// It is none of them.
+    pub fn parse(value: &str) -> Result<ColorWhen, String> {
+        match value {
+            "" | "always" => Ok(ColorWhen::Always),
+            "never" => Ok(ColorWhen::Never),
+            "auto" => Ok(ColorWhen::Auto),
+            _ => Err("expected always, never or auto".to_owned()),
+        }
+    }
+}
+
+/// `--live`: how a running run is shown on the terminal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LiveView {
+    /// By the status line, as `--eta` says.
+    #[default]
+    Line,
+    /// By the whole screen.
+    Full,
+}
+
 /// `--debug`: which internal events to print.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DebugWish {
@@ -119,6 +144,9 @@ pub struct RunOptions {
     pub terse_version: u32,
     /// `--eta`
     pub eta: EtaWhen,
+    /// `--live`
+    #[serde(skip)]
+    pub live: LiveView,
     /// `--eta-newline` in milliseconds; 0 = off.
     pub eta_newline: u64,
     /// `--eta-interval` in milliseconds.
@@ -184,9 +212,14 @@ impl RunOptions {
         self.output_format.iter().any(|format| format.is_for_people())
     }
 
-    /// Whether the run is watched from other processes while it goes on.
+    /// Whether other programs may watch the run while it goes on.
     pub fn is_served(&self) -> bool {
         self.web.is_some() || self.metrics.is_some()
+    }
+
+    /// Whether the run is shown by a separate process while it goes on.
+    pub fn is_watched(&self) -> bool {
+        self.is_served() || self.live == LiveView::Full
     }
 
     /// The file for a page beside other formats: the report's name with `.html` instead of an ending that names a
@@ -218,6 +251,7 @@ impl Default for RunOptions {
             color: ColorWhen::Auto,
             terse_version: 3,
             eta: EtaWhen::Auto,
+            live: LiveView::Line,
             eta_newline: 0,
             eta_interval: 1000,
             status_interval: 0,

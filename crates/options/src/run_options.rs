@@ -10,8 +10,8 @@ use crate::web::metrics_address;
 use crate::{OutputFormat, Repeat, RunOptions, SelfTest, profiles, web_address, web_tls};
 pub(crate) use landings::UNKNOWN_CATEGORY;
 use landings::{
-    alloc_size, ask, color, debug, eta, given, help, idle_prof, max_jobs, milliseconds, names, output_format,
-    profile, terse_version,
+    alloc_size, ask, color, debug, eta, given, help, idle_prof, live, max_jobs, milliseconds, names,
+    output_format, profile, terse_version,
 };
 use std::path::PathBuf;
 
@@ -310,6 +310,16 @@ pub(crate) static ALL: &[RunOption] = &[
         Clearable("when"),
         &["Show the live status line: always, never, or auto (default), which", "is on a terminal"],
         Some(eta),
+    ),
+    option(
+        "live",
+        '5',
+        Required("view"),
+        &[
+            "Show the running run by its status line (line, the default) or on the whole",
+            "terminal (full): jobs or machines, their rates over time, disks, messages",
+        ],
+        Some(live),
     ),
     option(
         "eta-interval",

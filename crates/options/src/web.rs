@@ -37,7 +37,7 @@ pub fn web_address(value: &str) -> Result<SocketAddr, String> {
 ///
 /// # Errors
 /// The reason why the value is no such address, as text.
-pub(crate) fn metrics_address(value: &str) -> Result<SocketAddr, String> {
+pub fn metrics_address(value: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = value.parse::<u16>() {
         return Ok((Ipv4Addr::LOCALHOST, port).into());
     }

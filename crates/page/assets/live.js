@@ -153,10 +153,11 @@ function showAnswer() {
 }
 
 function showProgress() {
-  const { elapsed_s: elapsed, percent: done, eta_s: left, stopping } = run.state;
+  const { elapsed_s: elapsed, percent: done, eta_s: left, stuck, stopping } = run.state;
   const parts = [`Running for ${seconds(Math.floor(elapsed))}`];
   if (done !== null) parts.push(`${Math.floor(done)}% done`);
   if (left !== null) parts.push(`about ${seconds(left)} left`);
+  if (stuck) parts.push(stuck);
   by("progress").textContent = stopping ? "The run is being ended." : parts.join(", ") + ".";
   by("bar").hidden = done === null;
   if (done !== null) by("bar").value = done;

@@ -83,6 +83,11 @@ fn of_unit(options: &JobOptions, engine: &EngineInfo) -> Option<Obstacle> {
             format!("io_submit_mode=offload: ioengine={name} issues no I/O that could be handed over");
         return Some(("io_submit_mode", message));
     }
+    if engine.facets.unit == UnitKind::Works && options.errors.io_timeout > 0 {
+        let message =
+            format!("io_timeout: ioengine={name} issues no I/O that could take too long; leave it out");
+        return Some(("io_timeout", message));
+    }
     if let Some(option) = asked {
         let message = format!("{option}: ioengine={name} moves no data, and there is nothing to verify");
         return Some((option, message));

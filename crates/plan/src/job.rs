@@ -160,6 +160,12 @@ impl JobPlan {
         }
     }
 
+    /// The longest time that an I/O may take (`io_timeout`), in nanoseconds; `None` = no limit.
+    pub fn io_timeout_ns(&self) -> Option<u64> {
+        let limit = self.options.errors.io_timeout;
+        (limit > 0).then(|| limit.saturating_mul(1000))
+    }
+
     /// Whether its workers do I/O, or only work.
     pub fn does_io(&self) -> bool {
         self.engine.facets.unit != UnitKind::Works

@@ -9,6 +9,7 @@ use iolite_options::{JobOptions, RandomDistribution, Range, SizeValue};
 use iolite_types::{Direction, FileKind};
 use iolite_workload::FileSizes;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// Facts about a name.
@@ -122,6 +123,14 @@ impl Layout {
     /// How many files there are.
     pub fn count(&self) -> usize {
         self.named.as_ref().map_or(self.files.len(), |named| named.names.len())
+    }
+
+    /// The path of the file with this number.
+    pub fn path(&self, file: usize) -> Option<Cow<'_, Path>> {
+        match &self.named {
+            Some(named) => named.names.get(file),
+            None => self.files.get(file).map(|file| Cow::Borrowed(file.path.as_path())),
+        }
     }
 
     /// The bytes of all files that count as their sizes.

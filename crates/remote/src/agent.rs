@@ -15,7 +15,7 @@ use crate::connection::{Connection, Listener, Peer};
 use crate::frame::{self, FrameError};
 use crate::greeting::{self, Refusal};
 use crate::keys::{Keys, Role};
-use crate::message::{FromAgent, Hello, RUN, ToAgent, machine_name};
+use crate::message::{FromAgent, Hello, RUN, Shown, ToAgent, machine_name};
 use crate::spool;
 use crate::stream::Stream;
 use crate::unidentified::{Place, Strangers};
@@ -24,6 +24,7 @@ use iolite_os::process;
 use iolite_os::signals::SignalQueue;
 use iolite_os::time;
 use limits::{Arrivals, Counted, OF_CLIENT, OF_STRANGER, Pace, Refusals};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
@@ -70,6 +71,18 @@ pub struct Settings {
     pub program: &'static str,
     /// Prints a message for the user who runs the agent.
     pub log: fn(&str),
+    /// Who shows the runs here; `None` = nobody.
+    pub show: Option<Show>,
+}
+
+/// Takes what an agent itself shows of its runs.
+#[derive(Clone)]
+pub struct Show(pub Arc<dyn Fn(Shown) + Send + Sync>);
+
+impl fmt::Debug for Show {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Show").finish_non_exhaustive()
+    }
 }
 
 /// The state that all connections share.

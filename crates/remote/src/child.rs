@@ -22,6 +22,8 @@ const EXEC: &str = "exec";
 /// A further argument: see [`Permissions::changes`].
 const CHANGES: &str = "changes";
 
+/// A further argument: the agent itself shows the run.
+const SHOWN: &str = "shown";
 /// The beginning of an argument that names a file or directory that may be used.
 const ONLY: &str = "only=";
 /// The variables of the environment that every run has.
@@ -76,6 +78,11 @@ pub fn spool(words: &[OsString]) -> PathBuf {
     named.map(|path| Path::new(OsStr::from_bytes(path)).to_owned()).unwrap_or_default()
 }
 
+/// Whether the agent itself shows the run, and wants to know of it.
+pub fn is_shown(words: &[OsString]) -> bool {
+    words.iter().any(|word| word == SHOWN)
+}
+
 /// What names of files have of the client: its address, perhaps with the place of the agent; empty = files are not named after the client.
 pub fn client(words: &[OsString]) -> &str {
     words.iter().find_map(|word| word.to_str()?.strip_prefix(CLIENT)).unwrap_or_default()
@@ -115,11 +122,12 @@ pub(crate) fn start(
     permissions: &Permissions,
     spool: &Path,
     client: Option<&str>,
+    is_shown: bool,
 ) -> io::Result<Started> {
     let (channel, its_channel) = UnixStream::pair()?;
     let (gate, its_gate) = Socket::pair()?;
     let mut command = command(WORD, as_fio, permissions, spool);
-    command.args(client.map(|client| format!("{CLIENT}{client}")));
+    command.args(client.map(|client| format!("{CLIENT}{client}"))).args(is_shown.then_some(SHOWN));
     command.stdin(OwnedFd::from(its_channel)).stdout(OwnedFd::from(its_gate));
     let process = command.spawn()?;
     Ok(Started { process, channel, gate })

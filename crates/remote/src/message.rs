@@ -30,6 +30,8 @@ const FILE_PART: u32 = PART as u32 + SMALL;
 
 /// The kind of [`ToAgent::Run`].
 pub(crate) const RUN: u8 = 1;
+/// The kind of [`FromAgent::Shown`].
+pub(crate) const SHOWN: u8 = 12;
 
 /// A message of one direction.
 pub trait Message: Serialize + DeserializeOwned {
@@ -195,6 +197,18 @@ pub enum FromAgent {
     Sent(u64),
     /// The command of the trigger has ended, with an error if it failed.
     Triggered(Option<String>),
+    /// What the agent itself shows of the run. Clients do not get it.
+    Shown(Box<Shown>),
+}
+
+/// What an agent itself shows of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Shown {
+    /// It begins: the report before the first measurement, the report block of each worker, and the nanoseconds between two
+    /// samples.
+    Begins(Report, Vec<Option<u32>>, u64),
+    /// An event of it.
+    Event(Event),
 }
 
 impl Message for ToAgent {
@@ -237,12 +251,13 @@ impl Message for FromAgent {
             FromAgent::File(_) => 9,
             FromAgent::Sent(_) => 10,
             FromAgent::Triggered(_) => 11,
+            FromAgent::Shown(_) => SHOWN,
         }
     }
 
     fn limit(kind: u8) -> Option<u32> {
         match kind {
-            3 | 5..=7 => Some(REPORT),
+            3 | 5..=7 | SHOWN => Some(REPORT),
             9 => Some(FILE_PART),
             0..=11 => Some(SMALL),
             _ => None,

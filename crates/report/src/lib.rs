@@ -9,6 +9,7 @@ mod cluster;
 mod comparison;
 mod far_end;
 pub mod header;
+mod in_flight;
 pub mod live;
 
 pub mod clock;
@@ -24,6 +25,7 @@ mod terse;
 mod example;
 
 pub use idleness::calibration as idle_calibration;
+pub use in_flight::in_flight;
 pub use json::{Json, series_since};
 pub use normal::{Normal, write_hosts};
 pub use terse::{Terse, TerseVersion};

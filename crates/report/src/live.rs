@@ -2,10 +2,10 @@
 //!
 //! `Jobs: 20 (f=20): [R(10),W(10)][4.0%][r=20.5MiB/s,w=23.5MiB/s][r=82,w=94 IOPS][eta 57m:36s]`: workers and open
 //! files, the state of every worker with repeats counted, the share done, the rates of the directions in use, and the
-//! time left. Unknown values are dashes: `[-.-%]`, `[eta --]`. While no worker runs and the share done is unknown, the
+//! time left. I/Os that have been in flight for long come before the rates. Unknown values are dashes: `[-.-%]`, `[eta --]`. While no worker runs and the share done is unknown, the
 //! line ends after the open files.
 
-mod bar;
+pub mod bar;
 
 use crate::units::{self, Units};
 use iolite_stats::{Counters, RateLimits, Snapshot, WorkerSnapshot, per_second};
@@ -153,6 +153,7 @@ pub fn status(snapshot: &Snapshot, rates: &Rates) -> String {
         None => "-.-%".to_string(),
     };
     line += &format!(": [{}][{percent}]", condensed(snapshot.workers.iter().map(|worker| worker.state)));
+    line += &snapshot.stuck.as_ref().map_or_else(String::new, |stuck| format!("[{}]", stuck.in_words()));
     // Directions that are not in use are shown while they have I/O: verification reads, trims, a worker's last I/Os.
     let is_shown = |of: &Direction| rates.iops[*of] > 0 || running.iter().any(|worker| worker.uses[*of]);
     let shown: Vec<Direction> = Direction::ALL.into_iter().filter(is_shown).collect();
@@ -214,6 +215,7 @@ fn time_left(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iolite_stats::Stuck;
     use proptest::prelude::*;
 
     /// Ten workers read, ten write.
@@ -264,6 +266,10 @@ mod tests {
         let mut reads = rates();
         reads.iops[Direction::Write] = 0;
         assert_eq!(status(&unknown, &reads), line);
+        let stuck = Stuck { ios: 1, age_ns: 34_000_000_000, file: "/dev/vdb".to_owned(), offset: 81920 };
+        let stuck = Snapshot { stuck: Some(stuck), ..unknown.clone() };
+        let words = "[-.-%][1 I/O in flight for 34 s: /dev/vdb offset 81920][r=";
+        assert_eq!(status(&stuck, &reads), line.replace("[-.-%][r=", words));
         unknown.workers[0].uses[Direction::Read] = false;
         assert_eq!(status(&unknown, &reads), line, "there are reads all the same");
         unknown.workers.iter_mut().for_each(|worker| worker.running = false);
@@ -364,6 +370,7 @@ mod tests {
                     },
                     counters: PerDirection::new(counters(0), counters(2), counters(4)),
                     resets: n[0],
+                    failures: Vec::new(),
                 }
             };
             let snapshot = Snapshot {
@@ -373,6 +380,9 @@ mod tests {
                 eta_s,
                 kb_base: bases[0],
                 unit_base: bases[1],
+                stuck: None,
+                is_laying_out: false,
+                disks: Vec::new(),
             };
             let line = LiveLine::default().redraw(&snapshot, None, None);
             prop_assert!(line.starts_with("Jobs: "));

@@ -60,10 +60,20 @@ fn direction() -> BoxedStrategy<DirectionReport> {
                     bw,
                     iops,
                     priorities,
+                    stages: (issued % 2 == 1).then(|| Box::new(stages([bytes, ios, short, dropped]))),
                 }
             },
         )
         .boxed()
+}
+
+/// Stages of an I/O that took these times, and of one without any.
+fn stages(times: [u64; 4]) -> StageTimes {
+    let mut stages = StageTimes::new(&Stage::OF_BLOCK_DEVICES, times[0] % 2 == 1);
+    let slow = || SlowIo { offset: u64::MAX, file: "\u{7}<file>".to_owned(), ..SlowIo::default() };
+    stages.record(&times.map(|time| time % (1 << 60)), times[1], slow);
+    stages.not_matched(Unmatched::Overlap);
+    stages
 }
 
 fn display() -> BoxedStrategy<Display> {

@@ -111,6 +111,7 @@ fn direction(value: &Value) -> DirectionReport {
         intended: Latency::default(),
         first_byte: Latency::default(),
         priorities: Vec::new(),
+        stages: None,
         lat: latency(&value["lat_ns"]),
         bw: samples(value, "bw", "dev"),
         iops: samples(value, "iops", "stddev"),

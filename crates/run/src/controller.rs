@@ -4,6 +4,8 @@ mod bandwidth_log;
 mod children;
 mod ends;
 mod gate;
+mod in_flight;
+mod overdue;
 mod samples;
 mod snapshots;
 mod steady;
@@ -37,10 +39,10 @@ use iolite_os::socket::Socket;
 use iolite_os::time;
 use iolite_plan::verification::Rivalries;
 use iolite_plan::{Layout, Plan};
-use iolite_stats::{Event, EventKind, JobError, Source};
+use iolite_stats::{Event, EventKind, JobError, Source, Stuck};
 use iolite_types::{RunEnd, describe_error};
 use iolite_verify::Owners;
-use iolite_worker::ZoneMaps;
+use iolite_worker::{UnitTables, ZoneMaps};
 use samples::Sampler;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -53,6 +55,7 @@ use tracing::debug;
 
 use gate::Gate;
 pub use gate::StartGate;
+use in_flight::Progress;
 pub use watch::{Trigger, Watch};
 
 /// How long an interim report waits for workers to publish their resource usage.
@@ -97,6 +100,9 @@ struct Member {
     cut_short: Option<JobError>,
     /// Why this program killed it, if it did.
     doom: Option<JobError>,
+    progress: Progress,
+    /// An I/O that takes too long keeps it from going on, or from ending.
+    is_overdue: bool,
     /// Signs of life after it was asked to stop.
     signs: Signs,
     /// The earliest time to start it, in nanoseconds of the clock.
@@ -111,6 +117,8 @@ pub struct Controller<'a> {
     layouts: Vec<Layout>,
     settings: Settings,
     arena: Arc<Arena>,
+    /// The units of all workers.
+    units: Arc<UnitTables>,
     clock: Clock,
     origin_ms: u64,
     messages: Socket,
@@ -161,6 +169,10 @@ pub struct Controller<'a> {
     next_series: u64,
     next_status: u64,
     next_slice: u64,
+    /// When to look at what is in flight.
+    next_flight_look: u64,
+    /// What was stuck then.
+    stuck: Option<Stuck>,
     /// When workers that were asked to stop and still run are interrupted; `u64::MAX` = no such workers.
     next_interrupt: u64,
 }
@@ -182,6 +194,9 @@ impl<'a> Controller<'a> {
         crate::debug::plan(plan, &layouts);
         let origin_ms = (time::wall_ns() - now) / 1_000_000;
         let arena = Arc::new(Arena::new(plan.workers.len()).map_err(system("no memory for the statistics"))?);
+        let depths = plan.workers.iter().map(|worker| plan.job_of(worker).depth);
+        let units =
+            Arc::new(UnitTables::new(depths).map_err(system("no memory for I/Os in flight (iodepth)"))?);
         let (mine, theirs) = Socket::pair().map_err(system("no socket for messages"))?;
         let signals = signals::queue()?;
         let locked = LockedMemory::of(plan).map_err(system("lockmem"))?;
@@ -198,6 +213,7 @@ impl<'a> Controller<'a> {
             owners,
             zones,
             arena: arena.clone(),
+            units: units.clone(),
             messages: theirs,
             clock,
             idle_meter: idle_meter.clone(),
@@ -232,6 +248,8 @@ impl<'a> Controller<'a> {
             plan,
             layouts,
             arena,
+            units,
+            stuck: None,
             clock,
             origin_ms,
             messages: mine,
@@ -260,6 +278,7 @@ impl<'a> Controller<'a> {
             next_series: after(settings.sample_interval),
             next_status: after(settings.status_interval),
             next_slice: after(settings.slice_interval),
+            next_flight_look: now,
             next_interrupt: u64::MAX,
             settings,
         })
@@ -318,6 +337,7 @@ impl<'a> Controller<'a> {
             self.begin_with_the_first();
             self.sample();
             self.watch_steadiness(events);
+            self.look_at_flights(events)?;
             self.tell_on_the_way(events);
             self.look_around(events);
             self.log_bandwidth(false, events);
@@ -329,9 +349,11 @@ impl<'a> Controller<'a> {
     /// Orders the layout of the files, and waits for it.
     fn lay_out(&mut self, events: &mut Events<'_>) -> io::Result<()> {
         self.order(Order::LayOut)?;
+        let began = self.now();
         while !self.laid_out && !self.spawner_gone {
-            self.wait_until(self.next_interrupt)?;
+            self.wait_until(self.next_interrupt.min(self.next_eta))?;
             self.handle(events)?;
+            self.tell_layout(began, events);
             if self.signal.is_none() {
                 self.hear_the_gate(events);
             }
@@ -449,6 +471,7 @@ impl<'a> Controller<'a> {
             self.next_series,
             self.next_status,
             self.next_slice,
+            self.next_flight_look,
             self.next_interrupt,
             self.watch.due(),
             self.gate.due(),

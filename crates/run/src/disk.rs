@@ -3,7 +3,7 @@
 use iolite_host::{Disk, Machine};
 use iolite_os::time;
 use iolite_plan::Plan;
-use iolite_stats::{DiskCounters, DiskReport};
+use iolite_stats::{DiskCounters, DiskReport, DiskSnapshot};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tracing::debug;
@@ -61,6 +61,13 @@ impl Disks {
         self.0.iter_mut().for_each(Watched::begin);
     }
 
+    /// What the disks have done so far.
+    pub fn snapshots(&self) -> Vec<DiskSnapshot> {
+        let mut snapshots = Vec::new();
+        self.0.iter().for_each(|disk| disk.add_snapshots(&mut snapshots));
+        snapshots
+    }
+
     /// The activity of the disks since counting started.
     pub fn report(&self) -> Vec<DiskReport> {
         let reports: Vec<DiskReport> = self.0.iter().map(Watched::report).collect();
@@ -79,6 +86,13 @@ impl Watched {
     fn begin(&mut self) {
         self.before = read(&self.directory).unwrap_or(self.before);
         self.below.iter_mut().for_each(Watched::begin);
+    }
+
+    fn add_snapshots(&self, to: &mut Vec<DiskSnapshot>) {
+        if let Some(Reading { counters, busy_ms, at_ns }) = read(&self.directory) {
+            to.push(DiskSnapshot { name: self.name.clone(), at_ns, busy_ms, counters });
+        }
+        self.below.iter().for_each(|disk| disk.add_snapshots(to));
     }
 
     fn report(&self) -> DiskReport {

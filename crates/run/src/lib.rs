@@ -15,6 +15,7 @@
 //! | signals, and time limits for what hangs | `signals.rs`; `controller/stopping.rs` |
 //! | how workers end, and their errors; how the run ended | `controller/ends.rs`; the end of `Controller::run` |
 //! | programs that a job started, and what they leave behind | `orphans.rs` |
+//! | what is in flight; workers that hang with an I/O that takes too long | `controller/in_flight.rs`; `controller/overdue.rs` |
 //! | steady states; triggers and status files | `controller/steady.rs`; `controller/watch.rs` |
 //! | the results of one worker | `collect.rs` (merging them: `stats/src/merge.rs`) |
 //! | time left; idle CPUs; the clock of `gtod_cpu`; stages of I/Os | `eta.rs`; `idle.rs`; `ticker.rs`; `stages.rs` |
@@ -66,10 +67,14 @@ pub struct Settings {
     pub sample_interval: Option<Duration>,
     /// The snapshots for the series contain the latencies of each worker.
     pub sample_latencies: bool,
+    /// They contain the counters of the disks.
+    pub sample_disks: bool,
     /// The time between two interim reports; `None` = only when SIGUSR1 asks for one.
     pub status_interval: Option<Duration>,
     /// The length of the slices of the run that are reported separately; `None` = no slices.
     pub slice_interval: Option<Duration>,
+    /// Snapshots say what is stuck, and a report that SIGUSR1 asks for comes with a table of the I/Os in flight.
+    pub tells_flights: bool,
     /// A file that appears under one of these names asks for an interim report.
     pub status_files: Vec<PathBuf>,
     /// The trigger that ends the run early.

@@ -51,7 +51,6 @@ impl StageCollection {
                     false => Vec::new(),
                 },
                 log: iolite_plan::stages_log(plan.job_of(worker), worker.index),
-                ..Observed::default()
             }
         });
         let made = || {

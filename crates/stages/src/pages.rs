@@ -81,7 +81,7 @@ mod tests {
     fn page(time: u64, flags: u64, words: &[u32]) -> Vec<u8> {
         let mut bytes = Vec::new();
         bytes.extend(time.to_ne_bytes());
-        bytes.extend((words.len() as u64 * 4 | flags).to_ne_bytes());
+        bytes.extend(((words.len() as u64 * 4) | flags).to_ne_bytes());
         words.iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
         bytes
     }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     fn head(kind: u32, delta: u32) -> u32 {
-        delta << 5 | kind
+        (delta << 5) | kind
     }
 
     #[test]

@@ -276,19 +276,30 @@ fn worker() -> BoxedStrategy<WorkerSnapshot> {
             },
             counters: PerDirection { values: counters },
             resets: n[5].into(),
+            failures: Vec::new(),
         })
         .boxed()
 }
 
 pub fn snapshot() -> BoxedStrategy<Snapshot> {
-    (any::<u32>(), vec(worker(), 0..4), option::of(0.0..=100.0), option::of(any::<u32>()), any::<[u32; 2]>())
-        .prop_map(|(elapsed_ns, workers, percent, eta_s, [kb_base, unit_base])| Snapshot {
+    let stuck = (any::<[u32; 3]>(), ".*").prop_map(|([ios, age_ns, offset], file)| Stuck {
+        ios: ios.into(),
+        age_ns: age_ns.into(),
+        file,
+        offset: offset.into(),
+    });
+    let times = (option::of(0.0..=100.0), option::of(any::<u32>()));
+    (any::<u32>(), vec(worker(), 0..4), times, any::<[u32; 2]>(), option::of(stuck))
+        .prop_map(|(elapsed_ns, workers, (percent, eta_s), [kb_base, unit_base], stuck)| Snapshot {
             elapsed_ns: elapsed_ns.into(),
             workers,
             percent,
             eta_s: eta_s.map(u64::from),
             kb_base,
             unit_base,
+            stuck,
+            is_laying_out: false,
+            disks: Vec::new(),
         })
         .boxed()
 }

@@ -1,6 +1,6 @@
 //! The events of a run, as a stream of values: the same stream is shown, stored and forwarded.
 
-use crate::{CheckedBlocks, JobError, Measurement, Report, Snapshot, SteadyReport};
+use crate::{CheckedBlocks, InFlight, JobError, Measurement, Report, Snapshot, SteadyReport};
 use serde::{Deserialize, Serialize};
 
 /// The version of the serialised form of [`Event`], [`Snapshot`] and [`Report`]. It grows when a reader of the form
@@ -68,6 +68,13 @@ pub enum EventKind {
     Sample(Box<Snapshot>),
     /// A full interim report that was requested.
     Status(Box<Report>),
+    /// The I/Os in flight, together with a report that was requested.
+    InFlight {
+        /// The oldest ones, the oldest first.
+        ios: Vec<InFlight>,
+        /// How many more there are.
+        left_out: u64,
+    },
     /// A slice of the run is over; the report is of everything so far.
     Slice(Box<Report>),
     /// The run is ending, because of this signal; 0 = for another reason.

@@ -12,7 +12,7 @@
 //! | the run over time, in windows that are merged as it grows | `series.rs` |
 //! | steady states | `steady.rs` |
 //! | where the time of I/Os went | `stages.rs` |
-//! | what the status line and pages see | `snapshot.rs`, `event.rs` |
+//! | what the status line and pages see | `snapshot.rs`, `event.rs`; I/Os in flight: `in_flight.rs` |
 //! | numbers that JavaScript would round | `serial.rs`, `histogram.rs` |
 
 #[cfg(test)]
@@ -23,6 +23,7 @@ mod facts;
 mod histogram;
 mod hosts;
 mod idle;
+mod in_flight;
 mod latency;
 pub mod live;
 mod merge;
@@ -42,6 +43,7 @@ pub use facts::*;
 pub use histogram::*;
 pub use hosts::*;
 pub use idle::*;
+pub use in_flight::*;
 pub use latency::*;
 pub use moments::*;
 pub use rate::*;

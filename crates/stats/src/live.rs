@@ -15,9 +15,10 @@ pub use blocks::LiveBlocks;
 pub use priorities::{LivePriorities, MOST_PRIORITIES};
 
 use crate::{
-    BATCH_CLASSES, BUCKETS, CheckedBlocks, Counters, DEPTH_CLASSES, Depths, Histogram, Latency, Moments,
-    bucket_of,
+    BATCH_CLASSES, BUCKETS, CheckedBlocks, Counters, DEPTH_CLASSES, Depths, Failures, Histogram, Latency,
+    Moments, bucket_of,
 };
+use iolite_types::Direction;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, fence};
 
 /// A word that one worker writes and others read.
@@ -263,6 +264,38 @@ impl LiveDirection {
     }
 }
 
+/// Failed I/Os of one direction by their errno. Resets do not clear them.
+#[derive(Debug)]
+#[repr(C)]
+pub struct LiveFailures {
+    /// Errnos with their counts, in the order of their first failures.
+    kinds: [(Word, Word); 7],
+    /// Failures with other errnos.
+    others: Word,
+}
+
+impl LiveFailures {
+    /// Counts a failure. Only the worker may call this.
+    #[cold]
+    pub fn count(&self, errno: i32) {
+        let errno = u64::from(errno.unsigned_abs());
+        match self.kinds.iter().find(|(kind, count)| kind.get() == errno || count.get() == 0) {
+            Some((kind, count)) => {
+                // In this order: a reader does not look at a kind without failures.
+                kind.set(errno);
+                count.add(1);
+            }
+            None => self.others.add(1),
+        }
+    }
+
+    /// Errnos with their counts; 0 stands for all others.
+    fn read(&self) -> impl Iterator<Item = (i32, u64)> {
+        let kinds = self.kinds.iter().map(|(kind, count)| (kind.get() as i32, count.get()));
+        kinds.chain([(0, self.others.get())]).filter(|(_, count)| *count > 0)
+    }
+}
+
 /// All measurements of one worker.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -287,6 +320,8 @@ pub struct LiveStats {
     pub errors: Word,
     /// The errno of the first of them; 0 = none.
     pub first_error: Word,
+    /// All failed I/Os: per direction, in the order of `Direction::ALL`, and those without one, such as syncs.
+    pub failures: [LiveFailures; 4],
     /// Blocks compared with the data written to them. Resets do not clear it.
     pub checked_blocks: Word,
     /// Those of them that were wrong.
@@ -345,6 +380,12 @@ impl LiveStats {
         value.unwrap_or_else(|| read(self))
     }
 
+    /// Words that change with each I/O that is issued or completed.
+    pub fn progress(&self) -> [u64; 2] {
+        let issued = self.directions.iter().map(|direction| direction.issued.get());
+        [self.generation.get(), issued.fold(0, u64::wrapping_add)]
+    }
+
     /// The depth distributions.
     pub fn depths(&self) -> Depths {
         Depths {
@@ -352,6 +393,15 @@ impl LiveStats {
             submit: std::array::from_fn(|i| self.submit[i].get()),
             complete: std::array::from_fn(|i| self.complete[i].get()),
         }
+    }
+
+    /// The failed I/Os so far.
+    pub fn failures(&self) -> Vec<Failures> {
+        let directions = Direction::ALL.into_iter().map(Some).chain([None]);
+        let all = directions.zip(&self.failures).flat_map(|(direction, failures)| {
+            failures.read().map(move |(errno, count)| Failures { direction, errno, count })
+        });
+        all.collect()
     }
 
     /// The latencies of a direction: submission, completion, total.
@@ -496,6 +546,23 @@ mod tests {
     fn zeroed() -> Box<LiveStats> {
         // SAFETY: LiveStats consists of atomics only, for which zero bytes are a valid value; the layout is its own.
         unsafe { Box::from_raw(alloc_zeroed(Layout::new::<LiveStats>()).cast()) }
+    }
+
+    #[test]
+    fn failures_have_kinds() {
+        let stats = zeroed();
+        assert_eq!(stats.failures(), []);
+        for errno in [5, 28, 5, 5] {
+            stats.failures[1].count(errno);
+        }
+        stats.failures[3].count(5);
+        stats.reset(0);
+        let of = |direction, errno, count| Failures { direction, errno, count };
+        let write = Some(Direction::Write);
+        assert_eq!(stats.failures(), [of(write, 5, 3), of(write, 28, 1), of(None, 5, 1)]);
+        (100..110).for_each(|errno| stats.failures[0].count(errno));
+        let reads: Vec<(i32, u64)> = stats.failures()[..8].iter().map(|one| (one.errno, one.count)).collect();
+        assert_eq!((reads[6], reads[7]), ((106, 1), (0, 3)), "those beyond the seventh are others");
     }
 
     #[test]

@@ -123,12 +123,13 @@ impl Part {
         }
     }
 
-    pub(crate) fn place(&self) -> (u32, Direction) {
+    /// The block and the direction.
+    pub fn place(&self) -> (u32, Direction) {
         (self.block, self.direction)
     }
 
     /// Adds the same job's part in the next window.
-    pub(crate) fn append(&mut self, next: &Part) {
+    pub fn append(&mut self, next: &Part) {
         self.ramping |= next.ramping;
         self.ios += next.ios;
         self.bytes += next.bytes;
@@ -255,7 +256,7 @@ impl Recorder {
     /// Takes the next snapshot.
     pub fn take(&mut self, now: Snapshot) {
         if let Some(before) = self.before.take() {
-            let mut parts = self.differences(&before, &now);
+            let mut parts = parts_between(&self.blocks, &before, &now);
             let interval = self.series.interval_ns;
             let mut from = before.elapsed_ns;
             loop {
@@ -335,22 +336,6 @@ impl Recorder {
         (!whole.series.windows.is_empty()).then_some(whole.series)
     }
 
-    /// The progress of the jobs between two snapshots, without rates.
-    fn differences(&self, before: &Snapshot, now: &Snapshot) -> Vec<Part> {
-        let mut parts: BTreeMap<(u32, Direction), Part> = BTreeMap::new();
-        for ((before, now), block) in before.workers.iter().zip(&now.workers).zip(&self.blocks) {
-            let Some(block) = *block else { continue };
-            for direction in Direction::ALL {
-                let Some(one) = part(block, direction, before, now) else { continue };
-                match parts.get_mut(&(block, direction)) {
-                    Some(all) => all.append(&one),
-                    None => drop(parts.insert((block, direction), one)),
-                }
-            }
-        }
-        parts.into_values().collect()
-    }
-
     /// The length of the windows, as long as their number has not reached its limit.
     fn length(&self) -> u64 {
         self.series.interval_ns.saturating_mul(self.per_window.into())
@@ -416,6 +401,23 @@ impl Series {
             self.coarsen(length);
         }
     }
+}
+
+/// The progress of the jobs between two snapshots, without rates: ascending by block and direction. `blocks`: the report
+/// block of each worker.
+pub fn parts_between(blocks: &[Option<u32>], before: &Snapshot, now: &Snapshot) -> Vec<Part> {
+    let mut parts: BTreeMap<(u32, Direction), Part> = BTreeMap::new();
+    for ((before, now), block) in before.workers.iter().zip(&now.workers).zip(blocks) {
+        let Some(block) = *block else { continue };
+        for direction in Direction::ALL {
+            let Some(one) = part(block, direction, before, now) else { continue };
+            match parts.get_mut(&(block, direction)) {
+                Some(all) => all.append(&one),
+                None => drop(parts.insert((block, direction), one)),
+            }
+        }
+    }
+    parts.into_values().collect()
 }
 
 /// The I/O of one worker in one direction; `None` = it did no I/O, and none was expected.

@@ -3,7 +3,7 @@
 //! A snapshot has cumulative counters and no rates: a reader takes the difference of any two snapshots. A lost
 //! snapshot costs nothing.
 
-use crate::Latency;
+use crate::{DiskCounters, Latency, Stuck};
 use iolite_types::{Direction, PerDirection};
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,28 @@ pub struct Snapshot {
     pub kb_base: u32,
     /// 0, 8 or 1.
     pub unit_base: u32,
+    /// I/Os that have been in flight for long, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stuck: Option<Stuck>,
+    /// Files are being laid out, for `elapsed_ns`; the run begins after that.
+    #[serde(default)]
+    pub is_laying_out: bool,
+    /// The disks below the files, in samples for those who watch the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<DiskSnapshot>,
+}
+
+/// What a disk has done since the machine was started.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DiskSnapshot {
+    /// Its name, with that of its machine if there are several.
+    pub name: String,
+    /// When it was looked at, in nanoseconds of a clock of its machine.
+    pub at_ns: u64,
+    /// The milliseconds in which it was busy.
+    pub busy_ms: u64,
+    /// Its counters.
+    pub counters: DiskCounters,
 }
 
 impl Snapshot {
@@ -51,6 +73,13 @@ impl WorkerSnapshot {
             sum.open_files = sum.open_files.saturating_add(one.open_files);
             sum.limits += &one.limits;
             sum.resets = sum.resets.saturating_add(one.resets);
+            for failures in &one.failures {
+                let kind = |of: &Failures| (of.direction, of.errno);
+                match sum.failures.iter_mut().find(|mine| kind(mine) == kind(failures)) {
+                    Some(mine) => mine.count = mine.count.saturating_add(failures.count),
+                    None => sum.failures.push(*failures),
+                }
+            }
             for direction in Direction::ALL {
                 sum.uses[direction] |= one.uses[direction];
                 let (mine, theirs) = (&mut sum.counters[direction], &one.counters[direction]);
@@ -95,6 +124,9 @@ pub struct WorkerSnapshot {
     pub limits: RateLimits,
     /// Its counters.
     pub counters: PerDirection<Counters>,
+    /// Its failed I/Os.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<Failures>,
     /// How often its latencies were cleared (at the end of a ramp). The latencies of two snapshots can be subtracted
     /// if this is the same in both.
     pub resets: u64,
@@ -109,6 +141,17 @@ pub struct Counters {
     pub bytes: u64,
     /// Completion latencies since they were last cleared.
     pub latency: Latency,
+}
+
+/// Failed I/Os of one kind since the worker began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failures {
+    /// `None` = syncs, and what else has no direction.
+    pub direction: Option<Direction>,
+    /// The error; 0 = any of those beyond the first few.
+    pub errno: i32,
+    /// How many.
+    pub count: u64,
 }
 
 /// Limits on rates; 0 = none.
@@ -139,6 +182,7 @@ mod tests {
                 read.latency.histogram.record(value);
             });
             worker.uses[Direction::Read] = true;
+            worker.failures = vec![Failures { direction: None, errno: 5, count: ios }];
             worker
         };
         let snapshot =
@@ -148,6 +192,7 @@ mod tests {
         let read = &sum.counters[Direction::Read];
         assert_eq!((read.ios, read.bytes, read.latency.moments.count), (8, 8 * 4096, 8));
         assert_eq!(read.latency.histogram.occupied().next(), Some((0, 2)));
+        assert_eq!(sum.failures, [Failures { direction: None, errno: 5, count: 8 }]);
         assert!(sum.uses[Direction::Read] && !sum.uses[Direction::Write]);
         assert_eq!(WorkerSnapshot::sum(&[worker('r', 1), worker('/', 1)]).state, '/');
         let nobody: [WorkerSnapshot; 0] = [];

@@ -1,6 +1,7 @@
 //! Why a store cannot be used.
 
-use iolite_types::describe_error;
+use iolite_types::{built_without, describe_error};
+#[cfg(feature = "sqlite")]
 use rusqlite::ErrorCode;
 
 /// Why a store cannot be used. (The caller adds the store's name.)
@@ -63,13 +64,18 @@ pub enum StoreError {
     #[error("{}", describe_error(.0))]
     System(#[from] std::io::Error),
     /// An error of SQLite.
+    #[cfg(feature = "sqlite")]
     #[error("{0}")]
     Sql(rusqlite::Error),
+    /// The program was built without SQLite.
+    #[error("the store of runs: {}", built_without("history"))]
+    LeftOut,
 }
 
 /// The result of an operation on a store.
 pub type Result<T> = std::result::Result<T, StoreError>;
 
+#[cfg(feature = "sqlite")]
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> StoreError {
         match error.sqlite_error_code() {

@@ -12,10 +12,15 @@ use serde_json::Value;
 /// The percentiles in columns.
 const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
-/// A text as a field: quoted where it has to be, with control characters made visible.
+/// A text as a field: quoted where it has to be, with control characters made visible. Spreadsheets compute texts that begin
+/// like formulas, so these begin with an apostrophe (<https://owasp.org/www-community/attacks/CSV_Injection>), unless they are
+/// numbers.
 pub fn field(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(harmless).collect();
-    let shown = lines.join("\n");
+    let mut shown = lines.join("\n");
+    if shown.starts_with(['=', '+', '-', '@']) && shown.parse::<f64>().is_err() {
+        shown.insert(0, '\'');
+    }
     match shown.contains([',', '"', '\n']) {
         true => format!("\"{}\"", shown.replace('"', "\"\"")),
         false => shown,

@@ -22,6 +22,7 @@ mod stages;
 pub use result::{Job, Outcome, PERCENTILES, Row, Tested, with_hosts};
 pub use stages::{SlowStages, StageFigures, Stages};
 
+use iolite_findings::numbers::DataUnits;
 use iolite_types::is_bidi_control;
 
 /// The text on one line, cut after this many characters. (It is not escaped.)
@@ -86,6 +87,13 @@ fn workload(job: &Job<'_>, outcome: &Outcome<'_>) -> String {
         }));
     }
     harmless(&words.join(" "))
+}
+
+/// The units of a job's bandwidth: `kb_base` and `unit_base`.
+fn data_units(job: &Job<'_>, outcome: &Outcome<'_>) -> DataUnits {
+    let is =
+        |name: &str, value: &str| job.option(&[name], &outcome.options).is_some_and(|given| given == value);
+    DataUnits { is_decimal: is("kb_base", "1000"), is_bits: is("unit_base", "1") }
 }
 
 /// Why the figures are not those of the whole planned run; `None` = they are.

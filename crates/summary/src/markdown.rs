@@ -1,7 +1,7 @@
 //! A result as Markdown, for issue trackers and chats: what was measured, where, and with which options.
 
-use crate::{Outcome, Row, cut_short, error, harmless, sparkline, with_hosts};
-use iolite_findings::numbers::{bandwidth, bytes, count, latency};
+use crate::{Outcome, Row, cut_short, data_units, error, harmless, sparkline, with_hosts};
+use iolite_findings::numbers::{DataUnits, bytes, count, latency};
 use iolite_options::registry;
 use iolite_stored::NoReport;
 use serde_json::Value;
@@ -21,12 +21,17 @@ pub fn of(report: &Value) -> Result<String, NoReport> {
     let mut text = String::new();
     line!(text, "| job | direction | IOPS | bandwidth | p50 | p99 | p99.9 | max | errors | IOPS over time |");
     line!(text, "|---|---|--:|--:|--:|--:|--:|--:|--:|---|");
+    // As with fio, the first job decides about the units of sums.
+    let units = outcome.jobs.first().map(|job| data_units(job, &outcome)).unwrap_or_default();
     for (name, rows) in &outcome.sums {
-        rows.iter().for_each(|row| of_row(&mut text, &format!("**{}**", escaped(name)), row, ""));
+        rows.iter().for_each(|row| of_row(&mut text, &format!("**{}**", escaped(name)), row, "", units));
     }
     for job in outcome.jobs.iter().take(MOST_LISTED) {
         let (name, errors) = (escaped(job.name), job.errors().to_string());
-        job.rows.iter().chain(&job.syncs).for_each(|row| of_row(&mut text, &name, row, &errors));
+        job.rows
+            .iter()
+            .chain(&job.syncs)
+            .for_each(|row| of_row(&mut text, &name, row, &errors, data_units(job, &outcome)));
         if job.rows.is_empty() {
             line!(text, "| {name} | – | no I/O | – | – | – | – | – | {errors} | |");
         }
@@ -119,11 +124,11 @@ fn options(text: &mut String, outcome: &Outcome<'_>) {
     }
 }
 
-fn of_row(text: &mut String, name: &str, row: &Row, errors: &str) {
+fn of_row(text: &mut String, name: &str, row: &Row, errors: &str, units: DataUnits) {
     let mark = if row.is_total { "\\*" } else { "" };
     let time = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |ns| latency(ns) + mark);
     let [p50, p99, p999] = row.percentiles.map(time);
-    let moved = if row.direction == "sync" { "–".to_owned() } else { bandwidth(row.bandwidth) };
+    let moved = if row.direction == "sync" { "–".to_owned() } else { units.rate(row.bandwidth) };
     let max = row.max.map_or_else(|| "–".to_owned(), latency);
     let picture = sparkline::of(&row.rates, PICTURE, false);
     let words = row.steadiness.map_or_else(String::new, |steadiness| steadiness.in_short());

@@ -2,8 +2,10 @@
 //!
 //! Nothing depends on colours: they only repeat what words say.
 
-use crate::{Job, Outcome, Row, cut_short, error, harmless, one_line, sparkline, with_hosts, workload};
-use iolite_findings::numbers::{bandwidth, count, latency, percent};
+use crate::{
+    Job, Outcome, Row, cut_short, data_units, error, harmless, one_line, sparkline, with_hosts, workload,
+};
+use iolite_findings::numbers::{DataUnits, count, latency, percent};
 use iolite_stored::NoReport;
 use serde_json::Value;
 
@@ -86,11 +88,12 @@ pub fn of(report: &Value, terminal: Terminal) -> Result<String, NoReport> {
     if more > 0 {
         line!(text, "{}", terminal.styled(Style::Bad, &format!("and {more} more jobs with errors")));
     }
-    // The sum of one job is that job.
+    // The sum of one job is that job. As with fio, the first job decides about units.
+    let units = jobs.first().map(|job| data_units(job, &outcome)).unwrap_or_default();
     for (name, rows) in outcome.sums.iter().filter(|_| jobs.len() > 1) {
         line!(text, "{}", terminal.styled(Style::Strong, &harmless(name)));
         for row in rows {
-            of_row(&mut text, row, "", terminal);
+            of_row(&mut text, row, "", units, terminal);
             over_time(&mut text, row, terminal);
         }
         if let [row] = &rows[..] {
@@ -155,8 +158,9 @@ fn of_job(text: &mut String, job: &Job<'_>, outcome: &Outcome<'_>, is_drawn: boo
     let words = if words.chars().count() > room { one_line(&words, room - 1) } else { words };
     line!(text, "{} {}", terminal.styled(Style::Strong, &name), terminal.styled(Style::Dim, &words));
     let mut errors = job.errors().to_string();
+    let units = data_units(job, outcome);
     for row in &job.rows {
-        of_row(text, row, &std::mem::take(&mut errors), terminal);
+        of_row(text, row, &std::mem::take(&mut errors), units, terminal);
         if is_drawn {
             over_time(text, row, terminal);
             distribution(text, row, terminal);
@@ -167,7 +171,7 @@ fn of_job(text: &mut String, job: &Job<'_>, outcome: &Outcome<'_>, is_drawn: boo
         }
     }
     if let Some(syncs) = &job.syncs {
-        of_row(text, syncs, "", terminal);
+        of_row(text, syncs, "", units, terminal);
     }
     if job.rows.is_empty() {
         of_cells(text, ["  no I/O", "", "", "", "", "", ""].map(str::to_owned), &errors, terminal);
@@ -188,12 +192,12 @@ fn of_job(text: &mut String, job: &Job<'_>, outcome: &Outcome<'_>, is_drawn: boo
     }
 }
 
-fn of_row(text: &mut String, row: &Row, errors: &str, terminal: Terminal) {
+fn of_row(text: &mut String, row: &Row, errors: &str, units: DataUnits, terminal: Terminal) {
     let mark = if row.is_total { "*" } else { "" };
     let time = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |ns| latency(ns) + mark);
     let [p50, p99, p999] = row.percentiles.map(time);
     // Syncs move no data of their own.
-    let moved = if row.direction == "sync" { "–".to_owned() } else { bandwidth(row.bandwidth) };
+    let moved = if row.direction == "sync" { "–".to_owned() } else { units.rate(row.bandwidth) };
     let max = row.max.map_or_else(|| "–".to_owned(), latency);
     let first = format!("  {}", row.direction);
     of_cells(text, [first, count(row.iops), moved, p50, p99, p999, max], errors, terminal);

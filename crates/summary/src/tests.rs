@@ -135,6 +135,25 @@ fn clones_are_one_block() {
 }
 
 #[test]
+fn units_of_data_are_those_of_the_job() {
+    let mut report = report();
+    report["global options"]["kb_base"] = "1000".into();
+    let text = screen::of(&report, Terminal::default()).unwrap();
+    assert!(text.contains("  read         82.3k    337 MB/s ") && !text.contains("iB/s"), "{text}");
+    report["global options"]["unit_base"] = "1".into();
+    assert!(markdown::of(&report).unwrap().contains("| mixed | read | 82.3k | 2.7 Gb/s |"));
+}
+
+#[test]
+fn texts_are_no_formulas() {
+    for formula in ["=1+1", "+1+1", "-cmd|x", "@SUM(A1)", "=\"a\",1"] {
+        let field = csv::field(formula);
+        assert!(field.trim_start_matches('"').starts_with('\''), "{field}");
+    }
+    assert_eq!(["-4096", "+1.5", "a=b", "4k"].map(csv::field), ["-4096", "+1.5", "a=b", "4k"]);
+}
+
+#[test]
 fn markdown_has_no_markup_of_others() {
     let text = markdown::of(&report()).unwrap();
     assert!(

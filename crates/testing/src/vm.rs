@@ -278,9 +278,11 @@ fn command(
     (devices, words): (Vec<String>, Vec<&'static str>),
 ) -> Command {
     let path = |name: &str| installed.join(name).display().to_string();
-    // On a busy machine, the emulated timer fires too late for the kernel's timer check, and the kernel would panic.
+    // On a busy machine, the emulated timer fires too late for the kernel's timer check, and the kernel would panic. QEMU
+    // translates a program anew wherever it is loaded, which takes longer than to run it: so each is always loaded at the same
+    // addresses (norandmaps).
     let mut line = format!(
-        "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check modules={}",
+        "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check norandmaps modules={}",
         path("lib/modules")
     );
     words.iter().for_each(|word| line.extend([" ", word]));

@@ -3,6 +3,7 @@
 //! The format is that of Linux's `include/uapi/linux/blktrace_api.h`: a stream of records of 48 bytes, each followed by
 //! a payload. The byte order is that of the machine that recorded the trace; the magic number shows which one it is.
 
+use crate::summary::Steps;
 use crate::{Event, FileName, MOST_FILES, Place, Record, TraceError, text::HIGHEST};
 use iolite_types::Operation;
 use std::collections::{HashMap, VecDeque};
@@ -24,12 +25,20 @@ pub const SECTOR: u64 = 512;
 pub mod action {
     /// An I/O was queued. A replay issues these.
     pub const QUEUE: u32 = 1;
+    /// An I/O was added to the end of a request.
+    pub const BACK_MERGE: u32 = 2;
+    /// An I/O was added to the beginning of a request.
+    pub const FRONT_MERGE: u32 = 3;
+    /// An I/O got a request of its own.
+    pub const GET_REQUEST: u32 = 4;
     /// The device returned a request, which will be issued again.
     pub const REQUEUE: u32 = 6;
     /// A request was issued to the device.
     pub const ISSUE: u32 = 7;
     /// A request completed.
     pub const COMPLETE: u32 = 8;
+    /// A request was inserted into the scheduler.
+    pub const INSERT: u32 = 12;
     /// A flag in addition to the action: the payload begins with the number of a control group.
     pub const CGROUP: u32 = 1 << 8;
     /// The bits of the action itself.
@@ -46,6 +55,8 @@ pub mod category {
     pub const FLUSH: u32 = 1 << 18;
     /// A process waits for the I/O.
     pub const SYNC: u32 = 1 << 19;
+    /// A command that a program has sent through to the device.
+    pub const PASSTHROUGH: u32 = 1 << 25;
     /// Not an I/O, but a message about the trace.
     pub const NOTIFY: u32 = 1 << 26;
     /// A discard.
@@ -266,6 +277,8 @@ pub struct BinaryReader<R> {
     places: HashMap<u32, u32>,
     /// Events of the last record that have not been returned yet.
     waiting: VecDeque<Record>,
+    /// The time between the steps of I/Os; `None` = it is not measured.
+    pub(crate) steps: Option<Box<Steps>>,
 }
 
 impl<R: BufRead> BinaryReader<R> {
@@ -277,6 +290,7 @@ impl<R: BufRead> BinaryReader<R> {
             files: Vec::new(),
             places: HashMap::new(),
             waiting: VecDeque::with_capacity(4),
+            steps: None,
         }
     }
 
@@ -302,6 +316,9 @@ impl<R: BufRead> BinaryReader<R> {
             }
             if !self.records.read(&mut self.record)? {
                 return Ok(None);
+            }
+            if let Some(steps) = &mut self.steps {
+                steps.take(&self.record);
             }
             self.interpret()?;
         }

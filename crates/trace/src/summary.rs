@@ -1,14 +1,17 @@
 //! A summary of a trace: its length, mix, sizes, order, hot ranges, pace and depth.
 //!
-//! Everything is counted in one pass, in memory that depends only on the number of files.
+//! Everything is counted in one pass, in memory that depends only on the number of files, and for block traces on the number
+//! of I/Os in flight.
 
 mod depth;
 mod ranges;
 mod sizes;
+mod steps;
 
 pub use depth::Depth;
 pub use ranges::{HotRange, Ranges};
 pub use sizes::Sizes;
+pub use steps::{Step, Steps, Times};
 
 use crate::{Event, FileName, Format, TraceError, TraceReader};
 use iolite_stats::{Histogram, Moments};
@@ -40,6 +43,8 @@ pub struct Summary {
     pub peak_iops: u64,
     /// The depth of the device's queue; `None` if the trace does not show it.
     pub depth: Option<Depth>,
+    /// The time between the steps of I/Os in the block layer; `None` if the trace does not show it.
+    pub steps: Option<Box<Steps>>,
 }
 
 /// The I/Os of one direction.
@@ -94,6 +99,9 @@ impl Summary {
 /// The trace cannot be read to its end, or a record makes no sense.
 pub fn summarise<S: Read>(mut reader: TraceReader<S>) -> Result<Summary, TraceError> {
     let mut pass = Pass::new(reader.format());
+    if let TraceReader::Binary(reader) = &mut reader {
+        reader.steps = Some(Box::default());
+    }
     while let Some(record) = reader.next_record()? {
         for name in &reader.files()[pass.summary.files.len()..] {
             pass.summary.files.push(FileSummary {
@@ -113,6 +121,9 @@ pub fn summarise<S: Read>(mut reader: TraceReader<S>) -> Result<Summary, TraceEr
             Event::Returned => pass.depth.returned(record.file, pass.now_ns),
             Event::Add | Event::Open | Event::Close | Event::Wait => {}
         }
+    }
+    if let TraceReader::Binary(reader) = &mut reader {
+        pass.summary.steps = reader.steps.take().filter(|steps| steps.is_known());
     }
     Ok(pass.end())
 }
@@ -143,6 +154,7 @@ impl Pass {
             gap_histogram: Histogram::default(),
             peak_iops: 0,
             depth: None,
+            steps: None,
         };
         Pass {
             summary,

@@ -2,7 +2,7 @@
 //! (tests/data/README.md).
 
 use iolite_trace::blk::{self, BlkReader, BlkRecord, ByteOrder};
-use iolite_trace::summary::{Summary, summarise};
+use iolite_trace::summary::{Step, Summary, summarise};
 use iolite_trace::{Event, FileName, MergeInput, TraceReader, merge};
 use iolite_types::{Direction, Operation};
 use std::fs;
@@ -72,6 +72,30 @@ fn queued() -> Vec<(FileName, Event)> {
         }
     }
     queued
+}
+
+/// Smallest, mean and largest time in seconds, and their number, as btt prints them.
+#[test]
+fn steps_take_as_long_as_for_btt() {
+    let btt = [
+        (Step::Q2G, "0.000003250 0.000154675 0.007022180 76"),
+        (Step::G2I, "0.000002580 0.000252098 0.005086510 48"),
+        (Step::Q2M, "0.000000990 0.000029781 0.000348770 13"),
+        (Step::I2D, "0.000023640 0.000182020 0.002324690 40"),
+        (Step::M2D, "0.000228710 0.000360127 0.000681770 13"),
+        (Step::D2C, "0.000042090 0.002632007 0.013384680 81"),
+        (Step::Q2C, "0.000051420 0.002979127 0.013467440 81"),
+    ];
+    for trace in [bytes("both.dump"), swapped(&bytes("both.dump"))] {
+        let steps = summary(&trace).steps.unwrap();
+        for (step, expected) in btt {
+            let times = &steps.of(step).moments;
+            let [min, sum, max] = [times.min as f64, times.sum as f64, times.max as f64].map(|ns| ns / 1e9);
+            let mean = sum / times.count as f64;
+            assert_eq!(format!("{min:.9} {mean:.9} {max:.9} {}", times.count), expected, "{}", step.name());
+        }
+    }
+    assert!(summary(b"fio version 3 iolog\n0 f add\n0 f open\n10 f read 0 4096\n").steps.is_none());
 }
 
 #[test]

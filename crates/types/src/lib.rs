@@ -23,8 +23,17 @@ pub use system_error::{
 };
 
 use serde::{Deserialize, Serialize};
+use std::fmt::Display;
 use std::ops::{Index, IndexMut};
 use std::path::{Path, PathBuf};
+
+/// Why the program cannot do what the text before this names: it was built without this feature of cargo.
+pub fn built_without(feature: impl Display) -> String {
+    format!(
+        "this program was built without it; build it with the feature \"{feature}\", which is on by default: \
+         cargo build --release --features {feature}"
+    )
+}
 
 /// The direction of an I/O. Statistics, block sizes, mixes and rates exist once per direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

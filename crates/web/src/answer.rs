@@ -49,8 +49,8 @@ impl Answer {
     }
 
     /// A file that belongs to a page.
-    pub fn file(kind: &'static str, text: &str) -> Answer {
-        Answer::of(200, kind, text.as_bytes().to_vec())
+    pub fn file(kind: &'static str, text: impl Into<Vec<u8>>) -> Answer {
+        Answer::of(200, kind, text.into())
     }
 
     /// The answer to a script of a page.

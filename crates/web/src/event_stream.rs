@@ -127,6 +127,7 @@ fn standing(state: &State) -> Value {
         "elapsed_s": state.elapsed_ns as f64 / 1e9,
         "percent": state.percent,
         "eta_s": state.eta_s,
+        "stuck": state.stuck,
         "stopping": state.is_stopping,
         "hosts": state.of_hosts,
         "jobs": jobs,
@@ -142,7 +143,7 @@ fn add(phases: &mut Vec<(&'static str, u32)>, words: &'static str, more: u32) {
 }
 
 /// The meaning of a letter in the status line.
-fn in_words(letter: char) -> &'static str {
+pub fn in_words(letter: char) -> &'static str {
     match letter {
         'P' => "not begun",
         'C' | 'I' => "set up",
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
     use crate::message::Hello;
     use crate::run::Run;
-    use iolite_stats::{Event, EventKind, Report, Snapshot, WorkerSnapshot};
+    use iolite_stats::{Event, EventKind, Report, Snapshot, Stuck, WorkerSnapshot};
     use iolite_types::Direction;
 
     const SAMPLE: u64 = 100_000_000;
@@ -226,6 +227,18 @@ mod tests {
         run.end("the page".to_owned());
         let texts = events_for(&mut run.state(), &mut one, 1);
         assert_eq!(told(&texts), [(19, vec![1; 2])], "the end lacks nothing, whatever the period");
+    }
+
+    #[test]
+    fn readers_learn_what_is_stuck() {
+        let stuck = Stuck { ios: 1, age_ns: 34_000_000_000, file: "/dev/vdb".to_owned(), offset: 81920 };
+        let words = "1 I/O in flight for 34 s: /dev/vdb offset 81920";
+        for (stuck, told) in [(Some(stuck), json!(words)), (None, Value::Null)] {
+            let run = run();
+            let snapshot = Snapshot { stuck, ..Snapshot::default() };
+            run.take(Event::new(SAMPLE, None, EventKind::Sample(snapshot.into())));
+            assert_eq!(standing(&run.state())["stuck"], told);
+        }
     }
 
     #[test]

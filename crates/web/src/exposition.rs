@@ -1,21 +1,46 @@
-//! The text formats of metrics: OpenMetrics 1.0, and the older one of Prometheus (0.0.4).
+//! The formats of metrics: the texts of OpenMetrics 1.0 and of Prometheus (0.0.4), and the messages of Prometheus, which alone
+//! have native histograms.
 
-/// A text format.
+mod protobuf;
+
+use std::collections::BTreeMap;
+
+/// A format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// OpenMetrics 1.0: <https://prometheus.io/docs/specs/om/open_metrics_spec/>.
     OpenMetrics,
     /// Prometheus 0.0.4: <https://prometheus.io/docs/instrumenting/exposition_formats/>.
     Prometheus,
+    /// `io.prometheus.client.MetricFamily`, each after its length:
+    /// <https://github.com/prometheus/client_model/blob/master/io/prometheus/client/metrics.proto>.
+    Protobuf,
 }
 
 impl Format {
-    /// The format that a reader wants, by its header `Accept`.
+    /// The format that a reader wants, by its header `Accept`. Prometheus lists messages first if it takes native
+    /// histograms, and last if it takes them only in need.
     pub fn wanted(accept: Option<&str>) -> Format {
-        match accept.is_some_and(|accept| accept.contains("application/openmetrics-text")) {
-            true => Format::OpenMetrics,
-            false => Format::Prometheus,
-        }
+        let weight = |range: &str| {
+            let quality = range.split(';').find_map(|part| part.trim().strip_prefix("q=")?.parse().ok());
+            quality.unwrap_or(1.0_f64)
+        };
+        let of = |range: &str| match range.split(';').next()?.trim() {
+            "application/vnd.google.protobuf"
+                if range.contains("io.prometheus.client.MetricFamily") && range.contains("delimited") =>
+            {
+                Some(Format::Protobuf)
+            }
+            "application/openmetrics-text" => Some(Format::OpenMetrics),
+            "text/plain" => Some(Format::Prometheus),
+            _ => None,
+        };
+        let ranges = accept.unwrap_or_default().split(',');
+        let mut known: Vec<(Format, f64)> =
+            ranges.filter_map(|range| Some((of(range)?, weight(range)))).collect();
+        // (Of those with the same weight, the first is preferred.)
+        known.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+        known.first().map_or(Format::Prometheus, |(format, _)| *format)
     }
 
     /// The kind of content.
@@ -23,6 +48,9 @@ impl Format {
         match self {
             Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
             Format::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Format::Protobuf => {
+                "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
+            }
         }
     }
 }
@@ -65,19 +93,33 @@ pub struct Distribution {
     pub count: u64,
     /// Their sum.
     pub sum: f64,
+    /// The values of zero, and the others in the buckets of [`bucket_of`].
+    pub zeros: u64,
+    /// Buckets with their counts.
+    pub native: BTreeMap<i32, u64>,
+}
+
+/// The logarithm of the number of buckets per power of two in native histograms: a bucket is 4.4% wide.
+pub const SCHEMA: i32 = 4;
+
+/// The bucket of a value above 0 in a native histogram: the limit above it is 2^(bucket / 2^[`SCHEMA`]).
+pub fn bucket_of(value: f64) -> i32 {
+    (value.log2() * f64::from(1 << SCHEMA)).ceil() as i32
 }
 
 /// Writes metrics.
 #[derive(Debug)]
-pub struct Text {
+pub struct Exposition {
     format: Format,
     text: String,
+    /// Instead of the text.
+    messages: Vec<u8>,
 }
 
-impl Text {
-    /// An empty text.
-    pub fn new(format: Format) -> Text {
-        Text { format, text: String::new() }
+impl Exposition {
+    /// One without metrics.
+    pub fn new(format: Format) -> Exposition {
+        Exposition { format, text: String::new(), messages: Vec::new() }
     }
 
     /// Begins a metric.
@@ -106,6 +148,9 @@ impl Text {
         if values.is_empty() {
             return;
         }
+        if self.format == Format::Protobuf {
+            return self.messages.extend(protobuf::values(family, values));
+        }
         let name = self.begin(family);
         for (labels, value) in values {
             self.sample(&name, labels, *value);
@@ -116,6 +161,9 @@ impl Text {
     pub fn distributions(&mut self, family: &Family, all: &[(Labels<'_>, Distribution)]) {
         if all.is_empty() {
             return;
+        }
+        if self.format == Format::Protobuf {
+            return self.messages.extend(protobuf::distributions(family, all));
         }
         let name = self.begin(family);
         let bucket = format!("{name}_bucket");
@@ -142,12 +190,14 @@ impl Text {
         put!(text, "{} {value}\n", if labels.is_empty() { "" } else { "}" });
     }
 
-    /// The complete text.
-    pub fn end(mut self) -> String {
-        if self.format == Format::OpenMetrics {
-            self.text.push_str("# EOF\n");
+    /// All of it.
+    pub fn end(mut self) -> Vec<u8> {
+        match self.format {
+            Format::OpenMetrics => self.text.push_str("# EOF\n"),
+            Format::Protobuf => return self.messages,
+            Format::Prometheus => {}
         }
-        self.text
+        self.text.into_bytes()
     }
 }
 
@@ -156,20 +206,46 @@ mod tests {
     use super::*;
 
     #[test]
+    fn readers_choose_the_format() {
+        let protobuf =
+            "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
+        let text = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+        for (accept, wanted) in [
+            (format!("{protobuf},{text}"), Format::Protobuf),
+            (text.to_owned(), Format::OpenMetrics),
+            (format!("{text},{protobuf};q=0.3"), Format::OpenMetrics),
+            (format!("text/plain;q=0.2,{protobuf};q=0.3"), Format::Protobuf),
+            ("application/vnd.google.protobuf;proto=other;encoding=delimited".to_owned(), Format::Prometheus),
+            ("text/plain".to_owned(), Format::Prometheus),
+            ("*/*".to_owned(), Format::Prometheus),
+            (String::new(), Format::Prometheus),
+        ] {
+            assert_eq!(Format::wanted(Some(&accept)), wanted, "{accept}");
+        }
+        assert_eq!(Format::wanted(None), Format::Prometheus);
+    }
+
+    #[test]
+    fn buckets_are_as_wide_as_the_schema_says() {
+        assert_eq!([1.0, 2.0, 0.5, 1.01, 2.01].map(bucket_of), [0, 16, -16, 1, 17]);
+    }
+
+    #[test]
     fn both_formats() {
         let family = |name, unit, kind| Family { name, unit, kind, help: "Words." };
         let made = |format| {
-            let mut text = Text::new(format);
+            let mut text = Exposition::new(format);
             let labels = vec![("job", "a \"b\"\\\n".to_owned())];
             text.values(&family("x_bytes", Some("bytes"), Kind::Counter), &[(labels.clone(), 12.0)]);
             text.values(&family("x", None, Kind::Info), &[(labels.clone(), 1.0)]);
             text.values(&family("left_out", None, Kind::Gauge), &[]);
-            let distribution = Distribution { up_to: vec![(1e-6, 3), (0.5, 4)], count: 5, sum: 1.5 };
+            let up_to = vec![(1e-6, 3), (0.5, 4)];
+            let distribution = Distribution { up_to, count: 5, sum: 1.5, ..Distribution::default() };
             text.distributions(
                 &family("y_seconds", Some("seconds"), Kind::Histogram),
                 &[(Vec::new(), distribution)],
             );
-            text.end()
+            String::from_utf8(text.end()).unwrap()
         };
         assert_eq!(
             made(Format::OpenMetrics),

@@ -15,7 +15,7 @@
 //! | connections and their limits | `server.rs`, `transport.rs`; keys and names: `security.rs` |
 //! | requests and answers | `request.rs`, `answer.rs` |
 //! | access control | `access.rs` |
-//! | metrics of a run | `metrics.rs`, their text: `exposition.rs` |
+//! | metrics of runs | `metrics.rs`, their formats: `exposition.rs`, `exposition/protobuf.rs` |
 //!
 //! Each connection has its own thread, as in `iolite-remote`; there are few. It serves one request, so that a request
 //! cannot contain another one. `httparse` parses heads. A framework (hyper, axum) would bring an asynchronous runtime
@@ -49,12 +49,13 @@ mod submitted_jobs;
 mod transport;
 
 pub use access::{Rights, Token};
-pub use event_stream::{LOST, WAITS};
-pub use message::{Held, Hello, Judgement, Mistake, Step, Written};
-pub use metrics::LIMITS;
+pub use event_stream::{LOST, WAITS, in_words};
+pub use message::{Held, Hello, Judgement, Mistake, Step, Written, read_event, read_hello};
+pub use metrics::{LIMITS, LastRun, MetricsPlace};
 pub use process::serve;
-pub use run_side::{LivePage, Lost, Places};
+pub use run_side::{Handing, LivePage, Lost, Places};
 pub use security::Certified;
+pub use state::Message;
 pub use stored_results::{Entry, Library, Resident};
 pub use submitted_jobs::{Clerk, Desk, JobChannel};
 

@@ -2,9 +2,31 @@
 
 use crate::access::Token;
 use crate::security::Certified;
+use iolite_remote::frame;
 use iolite_remote::message::Message;
 use iolite_stats::{Event, Report};
 use serde::{Deserialize, Serialize};
+use std::io;
+use std::os::unix::net::UnixStream;
+
+/// Reads the announcement of a run that is to be shown.
+///
+/// # Errors
+/// The run is gone, or this is no announcement.
+pub fn read_hello(channel: &mut UnixStream) -> io::Result<Hello> {
+    match frame::read(channel) {
+        Ok(ToPage::Hello(hello, _)) => Ok(*hello),
+        Ok(_) | Err(_) => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// Reads the next event of the run; `None` = it is over.
+pub fn read_event(channel: &mut UnixStream) -> Option<Event> {
+    match frame::read(channel) {
+        Ok(ToPage::Event(event)) => Some(*event),
+        _ => None,
+    }
+}
 
 /// The longest frame of a message of a run.
 const MOST: u32 = 256 << 20;

@@ -1,17 +1,26 @@
-//! The metrics of a running run, for programs that scrape them: `/metrics`.
+//! Metrics for programs that scrape them: `/metrics`, of a running run, or of the last run of a process that has one after the
+//! other.
 
 use crate::access::{Admission, Rights};
 use crate::answer::Answer;
-use crate::exposition::{Distribution, Family, Format, Kind, Labels, Text};
+use crate::exposition::{Distribution, Exposition, Family, Format, Kind, Labels, bucket_of};
+use crate::message::Hello;
 use crate::request::Request;
 use crate::run::Run;
-use crate::server::Site;
+use crate::security::Certified;
+use crate::server::{self, Open, Site};
 use crate::state::State;
 use crate::transport::Wire;
-use iolite_stats::{Counters, Latency, midpoint};
-use iolite_types::Direction;
+use iolite_stats::{Counters, Event, Latency, WorkerSnapshot, midpoint};
+use iolite_types::{Direction, describe_error, describe_job_error};
+use rustls::ServerConfig;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 /// The limits of classic histograms in seconds: three per power of ten from a microsecond to ten seconds, a range that
 /// contains page caches and disks that hang.
@@ -51,13 +60,31 @@ pub mod families {
         Kind::Histogram,
         "Latency of completion.",
     );
+    pub const ERRORS: Family =
+        family("iolite_errors", None, Kind::Counter, "Failed I/Os, also those after which a job continues.");
+    pub const RUNS: Family = family("iolite_runs", None, Kind::Counter, "Runs that this process has begun.");
     pub const MESSAGES: Family =
         family("iolite_messages", None, Kind::Counter, "Notes, warnings and errors of the run.");
 }
 
-/// Serves the metrics of a run.
-#[derive(Debug)]
-pub struct Metrics(pub Arc<Run>);
+/// Serves the metrics of a run, or of a process that has one run after the other.
+pub struct Metrics {
+    /// The program and its version.
+    pub program: String,
+    /// How many runs there were; `None` = there is one.
+    pub runs: Option<Arc<AtomicU64>>,
+    /// The last run.
+    pub run: Box<dyn Fn() -> Option<Arc<Run>> + Send + Sync>,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics")
+            .field("program", &self.program)
+            .field("runs", &self.runs)
+            .finish_non_exhaustive()
+    }
+}
 
 impl Site for Metrics {
     /// Whoever reaches the port may read them.
@@ -69,21 +96,97 @@ impl Site for Metrics {
         Some(match (request.method.as_str(), path) {
             ("GET", "/metrics") => {
                 let format = Format::wanted(request.one("accept"));
-                Answer::file(format.content_type(), &self.0.metrics(format))
+                let (run, runs) = ((self.run)(), self.runs.as_ref().map(|runs| runs.load(SeqCst)));
+                let state = run.as_ref().map(|run| run.state());
+                Answer::file(format.content_type(), exposition(state.as_deref(), &self.program, runs, format))
             }
-            ("GET", "/") => Answer::text(200, "The metrics of this run are at /metrics."),
+            ("GET", "/") => Answer::text(200, "The metrics are at /metrics."),
             ("GET", _) => Answer::text(404, "There is nothing here but /metrics."),
             _ => Answer::text(405, "This cannot be asked for here."),
         })
     }
 }
 
-/// The metrics of a run in this state.
-pub fn text(state: &State, program: &str, format: Format) -> String {
-    let mut text = Text::new(format);
+/// The place where a process serves the metrics of its runs.
+#[derive(Debug)]
+pub struct MetricsPlace {
+    listener: TcpListener,
+    security: Option<Arc<ServerConfig>>,
+    address: String,
+}
+
+impl MetricsPlace {
+    /// Listens at this address with this encryption.
+    ///
+    /// # Errors
+    /// The address cannot be used.
+    pub fn open(address: SocketAddr, certified: Option<&Certified>) -> Result<MetricsPlace, String> {
+        let failed = |error: io::Error| format!("{address}: {}", describe_error(&error));
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        let scheme = if certified.is_some() { "https" } else { "http" };
+        let address = format!("{scheme}://{}/metrics", listener.local_addr().map_err(failed)?);
+        let security = certified.map(Certified::config).transpose().map_err(|error| error.to_string())?;
+        Ok(MetricsPlace { listener, security, address })
+    }
+
+    /// Where they are.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Serves them from now on.
+    ///
+    /// # Errors
+    /// There can be no thread for it.
+    pub fn serve(self, metrics: Metrics) -> io::Result<()> {
+        let site = Arc::new(metrics);
+        let body = move || server::serve(&self.listener, self.security.as_ref(), &site, &Open::default());
+        thread::Builder::new().name("iolite-metrics".into()).spawn(body).map(drop)
+    }
+}
+
+/// The last run of a process that has one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct LastRun {
+    run: Arc<Mutex<Option<Arc<Run>>>>,
+    runs: Arc<AtomicU64>,
+}
+
+impl LastRun {
+    /// Serves its metrics.
+    ///
+    /// # Errors
+    /// There can be no thread for it.
+    pub fn serve(&self, place: MetricsPlace, program: &str) -> io::Result<()> {
+        let last = self.clone();
+        let run = Box::new(move || last.last());
+        place.serve(Metrics { program: program.to_owned(), runs: Some(self.runs.clone()), run })
+    }
+
+    fn last(&self) -> Option<Arc<Run>> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Another run begins.
+    pub fn begin(&self, hello: Hello) {
+        self.runs.fetch_add(1, SeqCst);
+        *self.run.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(Run::new(hello, None)));
+    }
+
+    /// An event of it.
+    pub fn take(&self, event: Event) {
+        self.last().iter().for_each(|run| run.take(event.clone()));
+    }
+}
+
+/// The metrics of a run in this state, if there is any, and of the process that has these runs.
+fn exposition(state: Option<&State>, program: &str, runs: Option<u64>, format: Format) -> Vec<u8> {
+    let mut text = Exposition::new(format);
     let one = |value: f64| vec![(Labels::new(), value)];
     let version = program.split_once('-').map_or(program, |(_, version)| version);
     text.values(&families::BUILD, &[(vec![("version", version.to_owned())], 1.0)]);
+    text.values(&families::RUNS, &runs.map(|runs| one(runs as f64)).unwrap_or_default());
+    let Some(state) = state else { return text.end() };
     text.values(&families::RUN, &[(about(state), 1.0)]);
     text.values(&families::ELAPSED, &one(state.elapsed_ns as f64 / 1e9));
     text.values(&families::PROGRESS, &state.percent.map(|percent| one(percent / 100.0)).unwrap_or_default());
@@ -107,6 +210,7 @@ pub fn text(state: &State, program: &str, format: Format) -> String {
     let latencies: Vec<_> =
         latencies.map(|(labels, counters)| (labels.clone(), distribution(&counters.latency))).collect();
     text.distributions(&families::LATENCY, &latencies);
+    text.values(&families::ERRORS, &errors(state));
     text.values(&families::MESSAGES, &one(state.told as f64));
     text.end()
 }
@@ -139,19 +243,51 @@ fn does(letter: char) -> &'static str {
     }
 }
 
+/// The workers in the last sample, each with the names of its job and its machine.
+fn workers<'a>(
+    state: &'a State,
+    here: &'a str,
+) -> impl Iterator<Item = (&'a WorkerSnapshot, &'a str, &'a str)> {
+    let workers = state.recorder.latest().map_or(&[][..], |sample| &sample.workers);
+    workers.iter().zip(&state.blocks).filter_map(move |(worker, block)| {
+        let job = block.and_then(|block| state.outline.jobs.get(block as usize))?;
+        // The first job of several machines is the sum of the others.
+        match (state.of_hosts, *block) {
+            (true, Some(0)) => None,
+            (true, _) => Some((worker, "", job.name.as_str())),
+            (false, _) => Some((worker, job.name.as_str(), job.host.as_deref().unwrap_or(here))),
+        }
+    })
+}
+
+fn labels(job: &str, host: &str, direction: &str) -> Labels<'static> {
+    vec![("host", host.to_owned()), ("job_name", job.to_owned()), ("direction", direction.to_owned())]
+}
+
+/// The failed I/Os of each job, direction and kind.
+fn errors(state: &State) -> Vec<(Labels<'static>, f64)> {
+    let here = host(state);
+    let mut sums: BTreeMap<(&str, &str, &str, i32), u64> = BTreeMap::new();
+    for (worker, job, host) in workers(state, &here) {
+        for failures in &worker.failures {
+            let direction = failures.direction.map_or("none", Direction::name);
+            *sums.entry((job, host, direction, failures.errno)).or_default() += failures.count;
+        }
+    }
+    let line = |((job, host, direction, errno), count): ((&str, &str, &str, i32), u64)| {
+        let kind = if errno == 0 { "other".to_owned() } else { describe_job_error(errno) };
+        let mut labels = labels(job, host, direction);
+        labels.push(("kind", kind));
+        (labels, count as f64)
+    };
+    sums.into_iter().map(line).collect()
+}
+
 /// The counters of each job and direction. Workers of the same job are one: as clones they have the same labels.
 fn sums(state: &State) -> Vec<(Labels<'static>, Counters)> {
-    let Some(sample) = state.recorder.latest() else { return Vec::new() };
     let here = host(state);
     let mut sums: BTreeMap<(&str, &str, Direction), Counters> = BTreeMap::new();
-    for (worker, block) in sample.workers.iter().zip(&state.blocks) {
-        let Some(job) = block.and_then(|block| state.outline.jobs.get(block as usize)) else { continue };
-        // The first job of several machines is the sum of the others.
-        let (name, host) = match (state.of_hosts, *block) {
-            (true, Some(0)) => continue,
-            (true, _) => ("", job.name.as_str()),
-            (false, _) => (job.name.as_str(), job.host.as_deref().unwrap_or(&here)),
-        };
+    for (worker, name, host) in workers(state, &here) {
         for direction in Direction::ALL {
             let counters = &worker.counters[direction];
             if counters.ios == 0 && !worker.uses[direction] {
@@ -163,21 +299,19 @@ fn sums(state: &State) -> Vec<(Labels<'static>, Counters)> {
             sum.latency += &counters.latency;
         }
     }
-    let labels = |(job, host, direction): (&str, &str, Direction)| {
-        vec![
-            ("host", host.to_owned()),
-            ("job_name", job.to_owned()),
-            ("direction", direction.name().to_owned()),
-        ]
-    };
-    sums.into_iter().map(|(key, sum)| (labels(key), sum)).collect()
+    sums.into_iter().map(|((job, host, direction), sum)| (labels(job, host, direction.name()), sum)).collect()
 }
 
 /// The distribution of a latency. Bins of the histogram are 1.6% wide, and count for the limits above their middle.
 fn distribution(latency: &Latency) -> Distribution {
     let mut up_to: Vec<(f64, u64)> = LIMITS.iter().map(|limit| (*limit, 0)).collect();
+    let (mut zeros, mut native) = (0, BTreeMap::new());
     for (bucket, count) in latency.histogram.occupied() {
         let seconds = midpoint(bucket) as f64 / 1e9;
+        match midpoint(bucket) {
+            0 => zeros += count,
+            _ => *native.entry(bucket_of(seconds)).or_default() += count,
+        }
         let first = up_to.partition_point(|(limit, _)| *limit < seconds);
         up_to[first..].iter_mut().for_each(|(_, sum)| *sum += count);
     }
@@ -185,6 +319,8 @@ fn distribution(latency: &Latency) -> Distribution {
         up_to,
         count: latency.histogram.total(),
         sum: latency.moments.mean() * latency.moments.count as f64 / 1e9,
+        zeros,
+        native,
     }
 }
 
@@ -199,10 +335,12 @@ mod tests {
             latency.moments.record(value);
             latency.histogram.record(value);
         }
-        let Distribution { up_to, count, sum } = distribution(&latency);
+        let Distribution { up_to, count, sum, zeros, native } = distribution(&latency);
         let at = |limit: f64| up_to.iter().find(|(other, _)| *other == limit).unwrap().1;
         assert_eq!([1e-6, 2e-6, 2e-3, 5e-3, 10.0].map(at), [1, 3, 3, 4, 4]);
-        assert_eq!(count, 5);
+        assert_eq!((count, zeros, native.values().sum::<u64>()), (5, 0, 5));
+        // 1.5 µs lie below 2^(-19.34…), the limit of this bucket.
+        assert_eq!(native.get(&-309), Some(&2), "{native:?}");
         assert!((sum - 20.0040039).abs() < 1e-6, "{sum}");
     }
 }

@@ -65,12 +65,15 @@ pub fn serve() -> io::Result<()> {
     replace(&io::stderr(), &nothing)?;
     let Ok(ToPage::Hello(hello, setup)) = frame::read(&mut channel) else { return Ok(()) };
     let linger = hello.linger_ms.map(Duration::from_millis);
+    let program = hello.program.clone();
     let run = Arc::new(Run::new(*hello, parent));
     let open = Open::default();
     let security = setup.certified.as_ref().map(Certified::config).transpose().map_err(io::Error::other)?;
     let names = setup.certified.map_or(Names::Here, |certified| Names::Certified(Box::new(certified)));
     if let Some(listener) = of_metrics {
-        let (site, security) = (Arc::new(Metrics(run.clone())), security.clone());
+        let it = run.clone();
+        let metrics = Metrics { program, runs: None, run: Box::new(move || Some(it.clone())) };
+        let (site, security) = (Arc::new(metrics), security.clone());
         // Its readers come again and again; nobody waits for them.
         thread::Builder::new()
             .spawn(move || server::serve(&listener, security.as_ref(), &site, &Open::default()))?;

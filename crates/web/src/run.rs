@@ -3,9 +3,7 @@
 use crate::access::{Access, Rights};
 use crate::answer::{Answer, stream_head};
 use crate::event_stream::{Position, events_for};
-use crate::exposition::Format;
 use crate::message::Hello;
-use crate::metrics;
 use crate::request::Request;
 use crate::shared_events::SharedEvents;
 use crate::state::State;
@@ -32,8 +30,6 @@ pub struct Run {
     /// The process that controls the run; `None` = it cannot be signalled safely.
     controller: Option<Process>,
     outline: Value,
-    /// The program and its version.
-    program: String,
     of_hosts: bool,
     /// When sending to readers began.
     began: Instant,
@@ -55,6 +51,7 @@ impl Run {
             elapsed_ns: 0,
             percent: None,
             eta_s: None,
+            stuck: None,
             messages: VecDeque::new(),
             told: 0,
             is_stopping: false,
@@ -68,12 +65,7 @@ impl Run {
         let outline = serde_json::from_slice(&json).unwrap_or_default();
         let of_hosts = hello.of_hosts;
         let (state, changed, began) = (Mutex::new(state), Condvar::new(), Instant::now());
-        Run { of_hosts, state, changed, controller, outline, program: hello.program, began }
-    }
-
-    /// Its metrics.
-    pub fn metrics(&self, format: Format) -> String {
-        metrics::text(&self.state(), &self.program, format)
+        Run { of_hosts, state, changed, controller, outline, began }
     }
 
     /// Locks the state of the run.

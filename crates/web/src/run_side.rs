@@ -38,9 +38,9 @@ pub struct LivePage {
     is_released: bool,
 }
 
-/// The socket on which events go to a page, without ever waiting.
+/// The socket on which events go to a process that shows the run, without ever waiting.
 #[derive(Debug)]
-pub(crate) struct Handing {
+pub struct Handing {
     channel: UnixStream,
     waiting: VecDeque<Waiting>,
     /// How many bytes of the first message were sent.
@@ -55,13 +55,20 @@ struct Waiting {
     is_sample: bool,
 }
 
-/// The page is gone. The run continues.
+/// Who showed the run is gone. The run continues.
 #[derive(Debug)]
 pub struct Lost(String);
 
+impl Lost {
+    /// `what` is gone, because its process ended like this.
+    pub fn of(what: &str, why: &str) -> Lost {
+        Lost(format!("{what} is gone: {why}; the run continues without it"))
+    }
+}
+
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the page of this run (--web) is gone: {}; the run continues without it", self.0)
+        f.write_str(&self.0)
     }
 }
 
@@ -155,7 +162,8 @@ impl LivePage {
 
     fn lost(&mut self, error: &io::Error) -> Lost {
         let how = self.process.try_wait().ok().flatten();
-        Lost(how.map_or_else(|| describe_error(error), |status| format!("its process had {status}")))
+        let why = how.map_or_else(|| describe_error(error), |status| format!("its process had {status}"));
+        Lost::of("the page of this run (--web)", &why)
     }
 
     /// The run is over: passes on the page of its report. The process stays for its readers, and is not waited for.
@@ -183,8 +191,16 @@ impl Drop for LivePage {
 }
 
 impl Handing {
+    /// Announces a run to a process that shows it without serving anything.
+    ///
+    /// # Errors
+    /// The process does not take it.
+    pub fn to_viewer(channel: UnixStream, hello: Hello) -> io::Result<Handing> {
+        Handing::over(channel, hello, Setup::default())
+    }
+
     /// Announces a run over this socket.
-    pub fn over(channel: UnixStream, hello: Hello, setup: Setup) -> io::Result<Handing> {
+    pub(crate) fn over(channel: UnixStream, hello: Hello, setup: Setup) -> io::Result<Handing> {
         let bytes = frame::encode(&ToPage::Hello(Box::new(hello), setup)).map_err(io::Error::other)?;
         channel.set_nonblocking(true)?;
         let waiting = VecDeque::from([Waiting { bytes, is_sample: false }]);
@@ -193,7 +209,10 @@ impl Handing {
         Ok(handing)
     }
 
-    /// Passes an event on, if a page shows it. Does not block. An error is reported once.
+    /// Passes an event on, if it is shown. Does not block.
+    ///
+    /// # Errors
+    /// The process is gone. This is reported once.
     pub fn take(&mut self, event: &Event) -> io::Result<()> {
         if self.is_lost {
             return Ok(());
@@ -210,6 +229,8 @@ impl Handing {
             | EventKind::Terminating(_) => self.waiting.len() < MOST_WAITING,
             // A later sample replaces it.
             EventKind::Sample(_) => !self.waiting.iter().any(|one| one.is_sample),
+            // Of the layout, there are no samples.
+            EventKind::Snapshot(ref snapshot) => snapshot.is_laying_out && self.waiting.is_empty(),
             _ => false,
         };
         if is_shown && let Ok(bytes) = frame::encode(&ToPage::Event(Box::new(event.clone()))) {
@@ -250,7 +271,7 @@ impl Handing {
     }
 
     /// Sends the rest and these last messages, and waits a limited time until the page has received everything.
-    pub fn end(&mut self, last: impl IntoIterator<Item = ToPage>) -> io::Result<()> {
+    pub(crate) fn end(&mut self, last: impl IntoIterator<Item = ToPage>) -> io::Result<()> {
         self.end_until(last, Instant::now() + LAST_PATIENCE)
     }
 

@@ -1,7 +1,7 @@
 //! The state of a running run.
 
 use crate::shared_events::SharedEvents;
-use iolite_stats::{Event, EventKind, Recorder, Report};
+use iolite_stats::{Event, EventKind, Recorder, Report, Stuck};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,6 +29,8 @@ pub struct State {
     pub percent: Option<f64>,
     /// Seconds left, if known.
     pub eta_s: Option<u64>,
+    /// I/Os that have been in flight for long, in words.
+    pub stuck: Option<String>,
     /// The last messages.
     pub messages: VecDeque<Message>,
     /// The number of messages so far.
@@ -52,26 +54,20 @@ pub struct State {
 /// A message of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Message {
-    at_s: f64,
-    job: Option<String>,
-    text: String,
+    /// When it came, in seconds.
+    pub at_s: f64,
+    /// The job that it is about, unless the text begins with it.
+    pub job: Option<String>,
+    /// What it says.
+    pub text: String,
     /// It is an error.
-    grave: bool,
+    pub grave: bool,
 }
 
-impl State {
-    /// Applies an event of the run.
-    pub fn take(&mut self, event: Event) {
+impl Message {
+    /// What an event says; `None` = it has no words.
+    pub fn of(event: Event) -> Option<Message> {
         let (text, grave) = match event.kind {
-            EventKind::Sample(snapshot) => {
-                self.letters.clear();
-                self.letters.extend(snapshot.workers.iter().map(|worker| worker.state));
-                (self.elapsed_ns, self.percent, self.eta_s) =
-                    (snapshot.elapsed_ns, snapshot.percent, snapshot.eta_s);
-                self.recorder.take(*snapshot);
-                self.version += 1;
-                return;
-            }
             EventKind::Note(text) | EventKind::Warning(text) => (text, false),
             EventKind::Trouble(text) | EventKind::Fatal(text) | EventKind::WrongData(text) => (text, true),
             EventKind::Tolerated(text, 1) => (text, true),
@@ -80,22 +76,43 @@ impl State {
                 (format!("failed: {}: {}", error.what, error.words(blocks, false)), true)
             }
             EventKind::Terminating(signal) => {
-                self.is_stopping = true;
                 let words = "the run is being ended";
                 (if signal == 0 { words.to_owned() } else { format!("{words} by signal {signal}") }, false)
             }
-            _ => return,
+            _ => return None,
         };
         let text = iolite_types::without_error_numbers(&text);
         let end = text.char_indices().map(|(at, _)| at).find(|at| *at >= MOST_TEXT);
         let text = end.map_or_else(|| text.to_string(), |end| format!("{}…", &text[..end]));
-        self.messages.push_back(Message {
+        Some(Message {
             at_s: event.at_ns as f64 / 1e9,
             // Most texts of a job begin with its name.
             job: event.source.map(|source| source.job).filter(|job| !text.starts_with(job.as_str())),
             text,
             grave,
-        });
+        })
+    }
+}
+
+impl State {
+    /// Applies an event of the run.
+    pub fn take(&mut self, event: Event) {
+        let event = match event.kind {
+            EventKind::Sample(snapshot) => {
+                self.letters.clear();
+                self.letters.extend(snapshot.workers.iter().map(|worker| worker.state));
+                (self.elapsed_ns, self.percent, self.eta_s) =
+                    (snapshot.elapsed_ns, snapshot.percent, snapshot.eta_s);
+                self.stuck = snapshot.stuck.as_ref().map(Stuck::in_words);
+                self.recorder.take(*snapshot);
+                self.version += 1;
+                return;
+            }
+            kind => Event { kind, ..event },
+        };
+        self.is_stopping |= matches!(event.kind, EventKind::Terminating(_));
+        let Some(message) = Message::of(event) else { return };
+        self.messages.push_back(message);
         if self.messages.len() > MOST_MESSAGES {
             self.messages.pop_front();
         }

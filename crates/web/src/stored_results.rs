@@ -6,6 +6,7 @@ mod comparison;
 use crate::access::{Access, Admission, Rights, Token};
 use crate::answer::Answer;
 use crate::form::{encoded, fields};
+use crate::metrics::{Metrics, MetricsPlace};
 use crate::request::Request;
 use crate::security::{Certified, Names};
 use crate::server::{self, Open, Site};
@@ -109,6 +110,16 @@ impl<L: Library> Resident<L> {
         let access = Access::new(tokens, names)?;
         let shelf = Shelf { library, desk: desk.map(Arc::new), access, reading: Mutex::new(()) };
         Ok(Resident { listener, security, addresses, shelf: Arc::new(shelf) })
+    }
+
+    /// Serves the metrics of the jobs that are started there.
+    ///
+    /// # Errors
+    /// No jobs are started there, or there can be no thread for it.
+    pub fn serve_metrics(&self, place: MetricsPlace, program: &str) -> io::Result<()> {
+        let desk = self.shelf.desk.clone().ok_or(io::ErrorKind::Unsupported)?;
+        let runs = Some(desk.runs());
+        place.serve(Metrics { program: program.to_owned(), runs, run: Box::new(move || desk.run()) })
     }
 
     /// The addresses of the pages, and the purpose of each. They contain secrets.

@@ -26,6 +26,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -57,6 +58,7 @@ pub struct Desk {
     permissions: Permissions,
     clerk: Box<dyn Clerk>,
     last: Mutex<Last>,
+    runs: Arc<AtomicU64>,
     /// Only one job at a time is checked.
     looking: Mutex<()>,
 }
@@ -93,11 +95,21 @@ enum First {
 impl Desk {
     /// A desk whose jobs have these permissions.
     pub fn new(permissions: Permissions, clerk: Box<dyn Clerk>) -> Desk {
-        Desk { permissions, clerk, last: Mutex::default(), looking: Mutex::new(()) }
+        Desk { permissions, clerk, last: Mutex::default(), runs: Arc::default(), looking: Mutex::new(()) }
     }
 
     fn last(&self) -> MutexGuard<'_, Last> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many runs there were.
+    pub(crate) fn runs(&self) -> Arc<AtomicU64> {
+        self.runs.clone()
+    }
+
+    /// The run of the last job that was started.
+    pub(crate) fn run(&self) -> Option<Arc<Run>> {
+        self.last().run.clone()
     }
 
     /// Whether there is a run to look at, and whether it is still running.
@@ -130,7 +142,7 @@ impl Desk {
             }
             ("GET", "edit.css") => Answer::file("text/css; charset=utf-8", editor::STYLE),
             ("GET", "edit.js") => Answer::file("text/javascript; charset=utf-8", editor::SCRIPT),
-            ("GET", "options.json") => Answer::file("application/json", &self.clerk.options()),
+            ("GET", "options.json") => Answer::file("application/json", self.clerk.options()),
             ("POST", "check" | "start") if !access.may(rights, Rights::Start, request) => {
                 Answer::text(403, "You may look, but not write and start jobs.")
             }
@@ -209,6 +221,7 @@ impl Desk {
             Said::Begun(hello, process) => {
                 let run = Arc::new(Run::new(*hello, process));
                 self.last().run = Some(run.clone());
+                self.runs.fetch_add(1, SeqCst);
                 self.clerk.tell("a job was started from the page");
                 return Some(run);
             }

@@ -252,7 +252,7 @@ fn measure_with_shorts<const SYNCHRONOUS: bool>(
 }
 
 /// Runs a job with this engine. Returns its measurements, and the reason if it failed.
-pub(super) fn run<E: Engine>(
+pub(super) fn run<E: Engine + 'static>(
     options: JobOptions,
     clock: Clock,
     engine: E,
@@ -264,7 +264,7 @@ pub(super) fn run<E: Engine>(
 }
 
 /// Runs the only worker of this plan with this engine. Returns its measurements, and the reason if it failed.
-pub(super) fn run_plan<E: Engine>(
+pub(super) fn run_plan<E: Engine + 'static>(
     plan: &Plan,
     layout: &iolite_plan::Layout,
     clock: Clock,
@@ -283,6 +283,8 @@ pub(super) fn run_plan<E: Engine>(
         clock,
         owners: &owners,
         zones: &Arc::default(),
+        units: &Arc::new(crate::UnitTables::new([resolved.issue.depth]).unwrap()),
+        stages: None,
     };
     arena.slot(0).control.open_gate();
     let done = worker.with_engine(engine, Logs::default()).map_err(|stop| stop.what);

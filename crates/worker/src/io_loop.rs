@@ -19,6 +19,7 @@ mod failure;
 mod flight;
 mod full;
 mod intended;
+mod overdue;
 mod ranges;
 mod rare;
 mod script;
@@ -36,15 +37,18 @@ use ending::Ending;
 pub use ending::PassEnd;
 pub use errors::ErrorPolicy;
 pub use extras::Extras;
-pub use failure::{Attempt, Failure, Missed, failed_check, failed_operation};
-use flight::{Flight, REST, Stamps, Times, UNCOUNTED};
+pub use failure::{Attempt, Failure, Missed, failed_check, failed_operation, io_error_line};
+use flight::{Flight, REST, Times, UNCOUNTED};
+pub use flight::{GIVEN_UP, Stamps};
 pub use intended::IntendedStarts;
+pub use overdue::too_long;
 pub use ranges::Ranges;
 use script::Script;
 pub use stages::StageStamps;
 use timing::Timing;
 
 use crate::files::FileTable;
+use crate::in_flight::Table;
 use crate::usage;
 use iolite_content::Content;
 use iolite_engine::{Engine, Outcome, Queued};
@@ -79,7 +83,7 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     pub extras: Box<Extras<'a>>,
     /// Why and how the loop ends.
     pub end: Ending,
-    flight: Flight,
+    flight: Flight<'a>,
     time: Timing,
     rules: IssueRules,
     errors: ErrorPolicy<'a>,
@@ -110,6 +114,8 @@ pub struct Parts<'a> {
     pub content: Option<Content>,
     /// Parts that only the full loop uses.
     pub extras: Box<Extras<'a>>,
+    /// Where the units are.
+    pub(crate) table: Table<'a>,
     /// The worker's I/O priority; 0 = not set.
     pub priority: u16,
     /// The files.
@@ -147,6 +153,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             extras: parts.extras,
             end: Ending::default(),
             flight: Flight::new(
+                parts.table,
                 parts.rules.depth,
                 parts.ready,
                 UnitBuffers::new(parts.buffers, parts.stride),
@@ -289,10 +296,15 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             self.withdraw(&io);
             return;
         }
-        if FULL && self.flight.free.is_empty() {
+        if FULL && self.flight.table.free.is_empty() {
             self.await_unit();
+            if self.flight.is_exhausted() {
+                self.files.left(io.file);
+                self.withdraw(&io);
+                return;
+            }
         }
-        let index = match self.flight.free.pop() {
+        let index = match self.flight.table.free.pop() {
             Some(index) => index,
             None => {
                 let (index, made) = self.another_unit(start);
@@ -301,7 +313,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             }
         };
         let slot = index as usize;
-        let unit = &mut self.flight.units[slot];
+        let unit = &mut self.flight.table.units[slot];
         let bytes = self.flight.buffers.of_io(index, &io);
         unit.buffer = bytes.cast();
         unit.length = io.length;
@@ -398,7 +410,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         if E::SYNCHRONOUS {
             let issue = if self.rules.timed() { self.clock.now() } else { 0 };
             // SAFETY: the unit's buffer is valid (see `submit`), its file open, and it is not in flight.
-            let queued = unsafe { self.engine.queue(&self.flight.units[slot]) };
+            let queued = unsafe { self.engine.queue(&self.flight.table.units[slot]) };
             let outcome = match queued {
                 Queued::Completed(outcome) => outcome,
                 other => match self.await_other_end(index, other, marks) {
@@ -424,9 +436,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         let ready = if times_sending && self.rules.timed() { self.clock.now() } else { ready };
         loop {
             // SAFETY: as above.
-            match unsafe { self.engine.queue(&self.flight.units[slot]) } {
+            match unsafe { self.engine.queue(&self.flight.table.units[slot]) } {
                 Queued::Queued => {
-                    self.flight.stamps[slot] = Stamps { start, issue: ready, marks };
+                    self.flight.table.stamps[slot] = Stamps { start, issue: ready, marks };
                     self.flight.count += 1;
                     self.flight.pending.push(index);
                     self.flight.rests += u32::from(marks & REST != 0);
@@ -464,6 +476,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                     return;
                 }
                 Queued::Busy => {
+                    // The stamp of the unit's last I/O must not be taken for its own.
+                    self.flight.table.stamps[slot].issue = 0;
                     self.commit();
                     if self.flight.count > 0 {
                         self.reap(1);
@@ -498,7 +512,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         self.stats.level[depth_class(self.flight.count)].add(u64::from(count - rests));
         self.stats.submit[batch_class(count)].add(1);
         for &index in &self.flight.pending {
-            let stamps = &mut self.flight.stamps[index as usize];
+            let stamps = &mut self.flight.table.stamps[index as usize];
             if !(E::REQUESTS && self.rules.times_sending) {
                 stamps.issue = issue;
             }
@@ -518,7 +532,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     /// Records the submission latency of a unit.
     #[inline(always)]
     fn record_submission(&self, index: u32, start: u64, issue: u64) {
-        if let Some(direction) = self.flight.units[index as usize].operation.direction() {
+        if let Some(direction) = self.flight.table.units[index as usize].operation.direction() {
             let latency = issue.saturating_sub(start);
             let slat = &self.stats.directions[direction.index()].slat;
             slat.record(latency);
@@ -554,7 +568,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     #[inline(always)]
     fn reap_between(&mut self, min: u32, max: u32) {
         self.flight.fresh_stamp = 0;
-        if let Err(errno) = self.engine.reap(min as usize, max as usize, None, &mut self.flight.done) {
+        let timeout = if FULL { self.patience() } else { None };
+        if let Err(errno) = self.engine.reap(min as usize, max as usize, timeout, &mut self.flight.done) {
             self.fail(Failure { errno, attempt: None, missed: None });
         }
         if !self.flight.done.is_empty() {
@@ -562,17 +577,23 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         } else if min > 0 {
             self.nothing_came();
         }
+        if FULL {
+            self.look_for_overdue();
+        }
     }
 
     /// Reaps completions for at most this time; 0 = do not wait.
     fn reap_within(&mut self, time: std::time::Duration) {
         let min = usize::from(!time.is_zero());
-        let max = self.flight.count as usize;
+        let max = (self.flight.count + self.flight.given_up) as usize;
         if let Err(errno) = self.engine.reap(min, max, Some(time), &mut self.flight.done) {
             self.fail(Failure { errno, attempt: None, missed: None });
         }
         if !self.flight.done.is_empty() {
             self.count_done();
+        }
+        if FULL {
+            self.look_for_overdue();
         }
     }
 
@@ -581,15 +602,16 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     fn count_done(&mut self) {
         let count = self.flight.done.len() as u32;
         let now = if self.rules.timed() { self.clock.now() } else { 0 };
-        self.flight.count -= count;
+        // (Those that come back after they were given up are not counted, so this may go below 0 for a moment.)
+        self.flight.count = self.flight.count.wrapping_sub(count);
         let done = std::mem::take(&mut self.flight.done);
         // Slower paths, such as that of a short I/O, reset it to 0.
         self.flight.fresh_stamp = if count <= FRESH_BATCH { now } else { 0 };
         self.stats.begin();
         self.stats.complete[batch_class(count)].add(1);
         for completion in &done {
-            let stamps = self.flight.stamps[completion.unit as usize];
-            if stamps.marks & UNCOUNTED != 0 && self.finish_uncounted(completion) {
+            let stamps = self.flight.table.stamps[completion.unit as usize];
+            if stamps.marks & (UNCOUNTED | GIVEN_UP) != 0 && self.finish_uncounted(completion) {
                 continue;
             }
             let mut times = Times { start: stamps.start, issue: stamps.issue, complete: now, queued: true };
@@ -613,7 +635,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     #[inline(always)]
     fn complete(&mut self, index: u32, outcome: Outcome, times: Times) {
         let Times { start, issue, complete: now, .. } = times;
-        let unit = &self.flight.units[index as usize];
+        let unit = &self.flight.table.units[index as usize];
         let Some(direction) = unit.operation.direction() else {
             self.complete_sync(index, outcome, issue, now);
             return;
@@ -651,6 +673,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             self.learn(index, Fate::Done);
         }
         if FULL && self.completed(index, direction, times) {
+            // It is no longer in flight.
+            self.flight.table.stamps[index as usize].issue = 0;
             return;
         }
         self.release(index);
@@ -660,7 +684,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     #[inline(always)]
     fn release(&mut self, index: u32) {
         if FULL {
-            let unit = &mut self.flight.units[index as usize];
+            let unit = &mut self.flight.table.units[index as usize];
             unit.length = 0;
             self.files.left(unit.file);
             if let Some(verification) = &mut self.extras.verification
@@ -669,7 +693,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                 turns.left(index);
             }
         }
-        self.flight.free.push(index);
+        self.flight.table.free.push(index);
     }
 
     /// Waits until nothing is in flight.
@@ -683,7 +707,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             let failed_before = self.end.failure.is_some();
             self.reap_between(1, self.flight.count);
             self.commit();
-            if self.flight.count == before && failed_before {
+            if self.flight.count == before && failed_before && !self.rules.limits_time() {
                 // The engine cannot report on the units that are left.
                 break;
             }

@@ -9,6 +9,8 @@
 //! |---|---|
 //! | the loop | `io_loop.rs` (hot), `io_loop/full.rs` (what only the full loop needs), `io_loop/rare.rs`; its state: `flight.rs`, `timing.rs`, `ending.rs` |
 //! | what a failed I/O means; explanations of failed direct I/O | `io_loop/errors.rs`; `alignment.rs` |
+//! | units and their stamps, where the controller sees them | `in_flight.rs` |
+//! | I/Os that take too long | `io_loop/overdue.rs` |
 //! | units that act on names or extents, or only work | `io_loop/work.rs` |
 //! | units that wait for the other end of a connection | `io_loop/connected.rs` |
 //! | latency from the intended start; lifetimes of blocks; time per direction; stamps for stages | `io_loop/intended.rs`; `blocks.rs`; `spans.rs`; `stages.rs` |
@@ -31,6 +33,7 @@ mod end_messages;
 mod files;
 mod flow;
 mod full_generator;
+mod in_flight;
 mod io_loop;
 mod logs;
 mod memory;
@@ -55,6 +58,7 @@ mod zones;
 use files::FileTable;
 use flow::Flow;
 use full_generator::FullGenerator;
+pub use in_flight::{UnitInFlight, UnitTables};
 use io_loop::{
     BlockLives, ErrorPolicy, Extras, Failure, IntendedStarts, IoLoop, NO_DATA, Parts, PassEnd, Ranges,
     StageStamps,
@@ -111,6 +115,8 @@ pub struct Worker<'a> {
     pub zones: &'a Arc<ZoneMaps>,
     /// Where stamps of I/Os go, if stages are measured.
     pub stages: Option<&'a StageArea>,
+    /// The units of all workers.
+    pub units: &'a Arc<UnitTables>,
 }
 
 /// Why a worker has to stop.
@@ -342,14 +348,14 @@ impl Worker<'_> {
 
     /// Runs the job with an engine of a known type.
     #[inline(never)]
-    fn with_engine<E: Engine>(&self, engine: E, logs: Logs) -> Result<(), Stop> {
+    fn with_engine<E: Engine + 'static>(&self, engine: E, logs: Logs) -> Result<(), Stop> {
         let ResolvedWorker { name, workload, issue, .. } = self.resolved;
         debug!(target: "io", "{name}: engine {}, depth {}", self.resolved.engine_name, issue.depth);
         let set_up = self.set_up(logs)?;
         let special = self.special()?;
         if special.is_some() || set_up.parts.needs_full_loop() {
             let generator = special.map_or_else(|| self.workload(), Ok)?;
-            return self.work::<E, FullGenerator, true>(engine, generator, set_up);
+            return engine.visit_shared(InFullLoop { worker: self, generator, set_up });
         }
         let generator = if self.resolved.general_workload {
             self.general()?
@@ -394,6 +400,8 @@ impl Worker<'_> {
             clock: self.own_clock(),
             content,
             extras: self.extras(logs.entries, verification, later_units)?,
+            // SAFETY: a worker has one loop.
+            table: unsafe { self.units.table(self.resolved.index) },
             priority: self.resolved.placement.io_priority.unwrap_or(0),
             opens_on_the_way: workload.open_files < files.len(),
             files,
@@ -463,6 +471,11 @@ impl Worker<'_> {
         })?;
         let mut io_loop = IoLoop::<E, G, FULL>::new(engine, generator, parts);
         let worked = self.follow_plan(&mut io_loop);
+        if io_loop.has_given_up() {
+            // It would wait for them, and they may still use the buffers.
+            std::mem::forget((io_loop, buffers));
+            return worked;
+        }
         // Dropping the engine waits for the units in flight. Only then may the buffers be freed.
         drop(io_loop);
         if has_lent_memory() {
@@ -505,7 +518,8 @@ impl Worker<'_> {
         self.enter(Phase::Finishing);
         let logged = self.finish_logs(io_loop.extras.log.take());
         let put_away = self.put_away(io_loop);
-        for line in io_loop.engine.remarks() {
+        let remarks = if io_loop.has_given_up() { Vec::new() } else { io_loop.engine.remarks() };
+        for line in remarks {
             Message::Note(self.number(), line).send(self.messages);
         }
         // If the other end is a job of this run, its report shows what arrived.
@@ -622,7 +636,7 @@ impl Worker<'_> {
                 self.warn_of_idleness();
                 break;
             }
-            if again && unlink_each_loop {
+            if again && unlink_each_loop && !io_loop.has_given_up() {
                 self.make_anew(io_loop)?;
             } else if again {
                 self.renew(io_loop)?;
@@ -680,7 +694,7 @@ impl Worker<'_> {
         &self,
         io_loop: &mut IoLoop<E, G, FULL>,
     ) -> Result<(), Stop> {
-        if self.resolved.passes.keep_open {
+        if self.resolved.passes.keep_open || io_loop.has_given_up() {
             io_loop.files.refresh(&io_loop.engine);
             return Ok(());
         }
@@ -696,6 +710,10 @@ impl Worker<'_> {
         let mut stops = Vec::new();
         if self.stop_requested() {
             io_loop.engine.stop_repeating();
+        }
+        if io_loop.has_given_up() {
+            // Files stay open: I/O on them may still come back.
+            return stops;
         }
         if self.resolved.syncs.end_syncfs {
             let synced = io_loop.files.sync_file_systems(&mut io_loop.engine);
@@ -773,6 +791,21 @@ impl Visitor for WithEngine<'_, '_> {
 
     fn visit<E: Engine + 'static>(self, engine: E) -> Self::Out {
         self.0.with_engine(engine, self.1)
+    }
+}
+
+/// Continues in the full loop. Its jobs do more for each I/O than a call through a pointer costs.
+struct InFullLoop<'a, 'b> {
+    worker: &'a Worker<'b>,
+    generator: FullGenerator,
+    set_up: SetUp<'a>,
+}
+
+impl Visitor for InFullLoop<'_, '_> {
+    type Out = Result<(), Stop>;
+
+    fn visit<E: Engine + 'static>(self, engine: E) -> Self::Out {
+        self.worker.work::<E, FullGenerator, true>(engine, self.generator, self.set_up)
     }
 }
 

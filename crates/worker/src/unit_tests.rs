@@ -10,6 +10,7 @@ use iolite_plan::Plan;
 use iolite_types::Operation;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 /// Units that make files.
@@ -41,7 +42,7 @@ fn run(
     options: JobOptions,
     unit: UnitKind,
     time: Time,
-    act: impl FnMut(&Unit, &[PathBuf]) -> Outcome,
+    act: impl FnMut(&Unit, &[PathBuf]) -> Outcome + 'static,
 ) -> (Arc<Arena>, Result<(), String>) {
     let machine = iolite_host::ThisMachine::new();
     let mut plan =
@@ -122,23 +123,23 @@ fn extents_are_acted_on_in_files_of_the_size_that_the_job_needs() {
         options.files.fallocate = iolite_options::Fallocate::Truncate;
         options
     };
-    let mut seen = BTreeSet::new();
+    let seen: &Mutex<BTreeSet<u64>> = Box::leak(Box::default());
     let (arena, done) = run(options, UnitKind::ActsOnExtents(ExtentAct::Reserve), moved(), |unit, names| {
         assert_eq!(std::fs::metadata(&names[0])?.len(), 1 << 20);
         assert_eq!((unit.operation, unit.length), (Operation::Write, 65_536));
-        assert!(seen.insert(unit.offset));
+        assert!(seen.lock().unwrap().insert(unit.offset));
         Ok(unit.length)
     });
     assert_eq!(done, Ok(()));
     let stats = &arena.slot(0).stats;
     assert_eq!((stats.directions[1].ios.get(), stats.directions[1].bytes.get()), (16, 1 << 20));
-    assert_eq!(seen.len(), 16);
+    assert_eq!(seen.lock().unwrap().len(), 16);
 }
 
 #[test]
 fn work_counts_as_reads_of_nothing_and_ends_when_there_is_no_more() {
     let directory = tempfile::tempdir().unwrap();
-    let mut pieces = 0;
+    let pieces: &AtomicU64 = Box::leak(Box::default());
     let (arena, done) = run(
         {
             let mut options = job(directory.path());
@@ -151,12 +152,12 @@ fn work_counts_as_reads_of_nothing_and_ends_when_there_is_no_more() {
         |unit, names| {
             assert_eq!((unit.operation, unit.length), (Operation::Work, 0));
             assert!(names.is_empty());
-            pieces += 1;
-            Ok(u64::from(pieces % 4 != 0))
+            let piece = pieces.fetch_add(1, Relaxed) + 1;
+            Ok(u64::from(!piece.is_multiple_of(4)))
         },
     );
     assert_eq!(done, Ok(()));
-    assert_eq!(pieces, 3 * 4, "three passes, each until there was no more");
+    assert_eq!(pieces.load(Relaxed), 3 * 4, "three passes, each until there was no more");
     let stats = &arena.slot(0).stats;
     let read = &stats.directions[0];
     assert_eq!((read.ios.get(), read.issued.get(), read.bytes.get()), (12, 12, 0));
@@ -168,7 +169,7 @@ fn work_counts_as_reads_of_nothing_and_ends_when_there_is_no_more() {
 fn work_goes_on_until_the_time_is_over() {
     let directory = tempfile::tempdir().unwrap();
     let Time::Moved(clock) = moved() else { unreachable!() };
-    let mut pieces = 0;
+    let pieces: &AtomicU64 = Box::leak(Box::default());
     let options = {
         let mut options = job(directory.path());
         options.schedule.runtime = 1_000_000;
@@ -178,12 +179,12 @@ fn work_goes_on_until_the_time_is_over() {
     };
     let (_, done) = run(options, UnitKind::Works, Time::Moved(clock), |_, _| {
         clock.fetch_add(10_000_000, Relaxed);
-        pieces += 1;
+        let piece = pieces.fetch_add(1, Relaxed) + 1;
         // An interruption by a signal is not a failure.
-        if pieces % 7 == 0 { Err(Errno(libc::EINTR)) } else { Ok(1) }
+        if piece.is_multiple_of(7) { Err(Errno(libc::EINTR)) } else { Ok(1) }
     });
     assert_eq!(done, Ok(()));
-    assert_eq!(pieces, 100, "pieces of 10 ms in a second");
+    assert_eq!(pieces.load(Relaxed), 100, "pieces of 10 ms in a second");
 }
 
 #[test]

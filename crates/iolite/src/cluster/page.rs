@@ -3,15 +3,14 @@
 //! Each machine sends samples of itself, summed over its workers, at its own times. One sample of each machine makes a
 //! combined sample. So each window of a machine's curve counts the I/Os between two of its own samples.
 
-use crate::live_page::{About, Live};
+use crate::live_page::{About, LOST, Live, Lost, WAITS};
 use iolite_options::{Name, RunOptions};
 use iolite_page::Html;
 use iolite_report::{Exporter, Program};
 use iolite_stats::{
-    Cluster, Event, EventKind, Identity, JobReport, MOST_WITH_LATENCIES, Recorder, Report, Snapshot, Source,
-    WorkerSnapshot,
+    Cluster, DiskSnapshot, Event, EventKind, Identity, JobReport, MOST_WITH_LATENCIES, Recorder, Report,
+    Snapshot, Source, Stuck, WorkerSnapshot,
 };
-use iolite_web::{LOST, Lost, WAITS};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -51,6 +50,8 @@ struct Told {
     sum: WorkerSnapshot,
     percent: Option<f64>,
     eta_s: Option<u64>,
+    stuck: Option<Stuck>,
+    disks: Vec<DiskSnapshot>,
 }
 
 #[derive(Debug)]
@@ -122,7 +123,17 @@ impl Gathered {
 
     fn sampled(&mut self, index: usize, snapshot: &Snapshot) {
         let host = &mut self.hosts[index];
-        let told = Told { sum: snapshot.summed(), percent: snapshot.percent, eta_s: snapshot.eta_s };
+        let disk = |disk: &DiskSnapshot| DiskSnapshot {
+            name: format!("{} {}", host.label, disk.name),
+            ..disk.clone()
+        };
+        let told = Told {
+            sum: snapshot.summed(),
+            percent: snapshot.percent,
+            eta_s: snapshot.eta_s,
+            stuck: snapshot.stuck.clone(),
+            disks: snapshot.disks.iter().map(disk).collect(),
+        };
         if host.waiting.len() >= MOST_WAITING {
             host.waiting.pop_front();
         }
@@ -162,11 +173,14 @@ impl Gathered {
         }
         let is_going = |host: &&Host| matches!(host.stage, Stage::Goes | Stage::Waits);
         let going = || self.hosts.iter().filter(is_going).filter_map(|host| host.last.as_ref());
+        let told = self.hosts.iter().filter_map(|host| host.last.as_ref());
         Snapshot {
+            disks: told.flat_map(|told| told.disks.iter().cloned()).collect(),
             elapsed_ns: self.ticks * self.interval.as_nanos() as u64,
             percent: going().map(|told| told.percent).reduce(|one, other| Some(one?.min(other?))).flatten(),
             eta_s: going().map(|told| told.eta_s).reduce(|one, other| Some(one?.max(other?))).flatten(),
             workers,
+            stuck: going().filter_map(|told| told.stuck.clone()).reduce(Stuck::and),
             ..Snapshot::default()
         }
     }
@@ -187,7 +201,7 @@ impl HostsPage {
     /// # Errors
     /// The page cannot be served.
     pub fn start(name: Name, run: &RunOptions, labels: &[String]) -> Result<Option<HostsPage>, String> {
-        if !run.is_served() {
+        if !run.is_watched() {
             return Ok(None);
         }
         let gathered = Gathered::of(labels);
@@ -247,6 +261,11 @@ impl HostsPage {
     pub fn refused(&mut self, index: usize, problems: &[String]) {
         let label = &self.gathered.hosts[index].label;
         self.refusals.extend(problems.iter().map(|problem| format!("{label}: {problem}")));
+    }
+
+    /// Gives the terminal back, if the run has taken it.
+    pub fn leave_screen(&mut self) {
+        self.live.leave_screen();
     }
 
     fn show(&mut self) -> Result<(), Lost> {

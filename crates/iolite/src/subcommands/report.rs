@@ -4,12 +4,14 @@ mod logs;
 
 use super::{input, stored_run};
 use crate::output_file::Destination;
-use crate::terminal;
+use crate::{console, terminal};
 use iolite_options::ColorWhen;
 use iolite_options::commands::Asked;
 use iolite_page::logs::Drawings;
 use iolite_stored::{NoReport, last_report};
+use iolite_summary::screen::Terminal;
 use iolite_types::is_standard_stream;
+use serde_json::Value;
 use std::io::{BufReader, IsTerminal};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -44,7 +46,16 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
         if !files.is_empty() {
             return Err(format!("--logs: only a page has pictures of logs, and this is {format}"));
         }
-        let answer = in_short(&report, format).map_err(|error| error.of(&name))?;
+        let color = ColorWhen::parse(asked.value("color").unwrap_or("auto"))?;
+        let is_terminal = !asked.has("output") && std::io::stdout().is_terminal();
+        let answer = in_short(&report, format, terminal::of_output(color, is_terminal));
+        let answer = answer.map_err(|error| error.of(&name))?;
+        if format == "summary" && !asked.has("output") {
+            // Its only control characters are those of colours.
+            return console::print(&answer)
+                .map(|()| String::new())
+                .map_err(|error| format!("standard output: {error}"));
+        }
         return deliver(asked, answer, source.iter().map(|source| (source.as_path(), "the result itself")));
     }
     if !files.is_empty() {
@@ -72,12 +83,12 @@ fn format(asked: &Asked) -> Result<&str, String> {
     }
 }
 
-/// A report in a format other than a page. (Texts go to a terminal through `harmless`, so there are no colours.)
-pub fn in_short(report: &serde_json::Value, format: &str) -> Result<String, NoReport> {
+/// A report in a format other than a page.
+pub fn in_short(report: &Value, format: &str, terminal: Terminal) -> Result<String, NoReport> {
     match format {
         "md" => iolite_summary::markdown::of(report),
         "csv" => iolite_summary::csv::of(report),
-        _ => iolite_summary::screen::of(report, terminal::of_output(ColorWhen::Never, true)),
+        _ => iolite_summary::screen::of(report, terminal),
     }
 }
 

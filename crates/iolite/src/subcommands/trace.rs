@@ -50,6 +50,9 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&harmless(text::summary(&name, &summary).as_bytes())).into_owned())
 }
 
+/// The percentiles of times.
+const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
+
 /// The name of a trace format.
 fn format_name(summary: &Summary) -> &'static str {
     match summary.format {

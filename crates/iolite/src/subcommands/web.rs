@@ -6,13 +6,13 @@ mod options;
 use super::input;
 use crate::{console, live_page, saving};
 use iolite_options::commands::Asked;
-use iolite_options::{check_web, web_address, web_tls};
+use iolite_options::{Name, check_web, metrics_address, web_address, web_tls};
 use iolite_remote::child::Permissions;
 use iolite_remote::confine;
 use iolite_report::clock;
 use iolite_store::Store;
 use iolite_types::{RunStatus, describe_error};
-use iolite_web::{Clerk, Desk, Entry, Library, Resident, Rights};
+use iolite_web::{Clerk, Desk, Entry, Library, MetricsPlace, Resident, Rights};
 use serde_json::Value;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -37,6 +37,18 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
         _ => return Err("needs the name of one directory of results at most".to_owned()),
     };
     let desk = desk(program, asked, &place)?;
+    let metrics = asked.value("metrics").map(|value| -> Result<_, String> {
+        let told = |why| format!("--metrics={value}: {why}");
+        if desk.is_none() {
+            return Err("--metrics: has no effect without --allow-run".to_owned());
+        }
+        let address = metrics_address(value).map_err(told)?;
+        check_web(address, tls.as_ref(), "--tls").map_err(told)?;
+        let certified = live_page::certified(address, tls.as_ref()).map_err(|why| format!("--tls: {why}"))?;
+        let place = MetricsPlace::open(address, certified.as_ref());
+        Ok((place.map_err(|why| format!("--metrics: {why}"))?, Name::Iolite.own_version()))
+    });
+    let metrics = metrics.transpose()?;
     let results = Results { program: program.to_owned(), place };
     // Unreadable results are reported now, rather than on a page that is opened later.
     results.list()?;
@@ -54,6 +66,12 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     }
     if let Some(words) = fingerprint {
         console::print_error(&format!("{program}: web: {words}\n"));
+    }
+    if let Some((place, version)) = metrics {
+        console::print_error(&format!("{program}: web: the metrics are at {}\n", place.address()));
+        resident
+            .serve_metrics(place, version)
+            .map_err(|error| format!("--metrics: {}", describe_error(&error)))?;
     }
     resident.serve();
     Ok(String::new())

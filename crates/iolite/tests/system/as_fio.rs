@@ -3,9 +3,10 @@
 //! Scripts parse the version (see `cli`), treat any line on standard error as a failure, and use the exit status as the
 //! number of failed jobs.
 
-use crate::common::{Json, Program, scratch};
+use crate::common::{Json, Program, at_once, scratch};
 use iolite_testing::{partly_skipped, skip, this_test};
 use std::fs;
+use std::sync::Mutex;
 
 /// Jobs that fio accepts silently and Iolite with a warning. Each runs in a separate directory.
 const ACCEPTED: &[&str] = &[
@@ -118,11 +119,11 @@ fn where_fio_complains_so_do_we() {
 fn standard_error_is_empty_where_that_of_fio_is() {
     let links = scratch();
     let ours = Program::called_fio(links.path());
-    let mut different = Vec::new();
-    for &line in ACCEPTED {
+    let different = Mutex::new(Vec::new());
+    at_once(3, ACCEPTED, |&line| {
         let (status, error, text) = told(&ours, "json", line);
         if (status, error.as_str()) != (0, "") {
-            different.push(format!("{line}: exit status {status}\n{error}"));
+            different.lock().unwrap().push(format!("{line}: exit status {status}\n{error}"));
         }
         // JSON output contains nothing else.
         assert!(text.starts_with('{') || ours.is_peer || line.contains("terse"), "{line}: {text}");
@@ -135,7 +136,8 @@ fn standard_error_is_empty_where_that_of_fio_is() {
                 peer.release.name()
             );
         }
-    }
+    });
+    let different = different.into_inner().unwrap();
     assert!(different.is_empty(), "{}", different.join("\n"));
 }
 

@@ -3,7 +3,7 @@
 
 use crate::common::comparison::{Counts, comparable, compare_json, compare_lines};
 use crate::common::program::Running;
-use crate::common::{Finished, Json, Program, files_in, peers, scratch};
+use crate::common::{Finished, Json, Program, at_once, files_in, peers, scratch};
 use serde_json::Value;
 use std::fs;
 use std::net::TcpListener;
@@ -252,14 +252,14 @@ fn compare(compared: Compared, line: &str, ours: &Pair, theirs: &Pair) {
 #[test]
 pub fn clients_report_as_those_of_fio_do() {
     let links = scratch();
-    for peer in peers!() {
+    at_once(2, peers!(), |peer| {
         let (ours, theirs) = (Pair::start(Program::called_fio(links.path())), Pair::start(peer));
         for (compared, line) in CASES {
             compare(compared, line, &ours, &theirs);
         }
         ours.end();
         theirs.end();
-    }
+    });
 }
 
 /// Each form of an address that is documented for both ends, with `P` for the port. An empty host is all interfaces for
@@ -274,9 +274,10 @@ fn addresses_have_the_forms_of_fio() {
         ("localhost,P", "ip:localhost,P"),
         ("ip:,P", "hosts"),
     ];
-    let dir = scratch();
-    fs::write(dir.path().join("job.fio"), "[job]\nioengine=null\nsize=64k\n").unwrap();
-    for program in [vec![Program::called_fio(dir.path())], Program::peers()].concat() {
+    let links = scratch();
+    at_once(3, [vec![Program::called_fio(links.path())], Program::peers()].concat(), |program| {
+        let dir = scratch();
+        fs::write(dir.path().join("job.fio"), "[job]\nioengine=null\nsize=64k\n").unwrap();
         for (server, client) in FORMS {
             // It is free again when the listener is dropped.
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
@@ -300,5 +301,5 @@ fn addresses_have_the_forms_of_fio() {
                 reached.unwrap_or_else(|| panic!("{} {server} {client}: {served}", program.version()));
             assert!(reached.stdout.contains("job: (groupid="), "{server} {client}: {reached}");
         }
-    }
+    });
 }

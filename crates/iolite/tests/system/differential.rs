@@ -8,11 +8,12 @@
 use crate::common::comparison::{Counts, Report, compare_reports};
 use crate::common::program::Finished;
 use crate::common::trace::{Call, io_calls};
-use crate::common::{Json, Program, files_in, peers, scratch, words};
+use crate::common::{Json, Program, at_once, files_in, peers, scratch, words};
 use iolite_testing::{partly_skipped, this_test};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Mutex;
 
 /// The parts that are compared besides reports and sizes.
 #[derive(Clone, Copy, PartialEq)]
@@ -434,15 +435,14 @@ fn a_size_is_shared_by_more_files_than_it_has_blocks() {
 fn compare_all(cases: &[Case]) {
     let peers = peers!();
     let ours = Program::under_test();
-    let mut failed = Vec::new();
-    for peer in &peers {
-        let version = peer.release.name();
-        for &(counts, beyond, line) in cases {
-            if catch_unwind(AssertUnwindSafe(|| compare(&ours, peer, counts, beyond, line))).is_err() {
-                failed.push(format!("{version}: {line}"));
-            }
+    let failed = Mutex::new(Vec::new());
+    let all = peers.iter().flat_map(|peer| cases.iter().map(move |case| (peer, case)));
+    at_once(3, all, |(peer, &(counts, beyond, line))| {
+        if catch_unwind(AssertUnwindSafe(|| compare(&ours, peer, counts, beyond, line))).is_err() {
+            failed.lock().unwrap().push(format!("{}: {line}", peer.release.name()));
         }
-    }
+    });
+    let failed = failed.into_inner().unwrap();
     assert!(failed.is_empty(), "{} jobs differ:\n{}", failed.len(), failed.join("\n"));
 }
 

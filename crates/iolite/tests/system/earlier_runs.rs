@@ -2,7 +2,7 @@
 
 use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::Finished;
-use crate::common::{Json, Program, peers, scratch};
+use crate::common::{Json, Program, at_once, peers, scratch};
 use iolite_testing::or_skip;
 use std::fs;
 use std::path::Path;
@@ -137,33 +137,31 @@ const WAYS: &[(&str, &[&str])] = &[
 /// A block is right in whichever pass it was written: Iolite and fio agree on that and on what is read, whoever wrote.
 #[test]
 fn any_number_of_passes_is_right_as_with_fio() {
-    for peer in peers!() {
+    let peers = peers!();
+    let ways = WAYS.iter().flat_map(|way| ["write", "randwrite"].map(|rw| (rw, way)));
+    let all = ways.flat_map(|(rw, way)| peers.iter().map(move |peer| (peer, rw, way)));
+    at_once(3, all, |(peer, rw, (write, checks))| {
         let base = "--name=p --filename=f --bs=4k --size=64k --verify=crc32c --verify_state_save=0";
         let (ours, format) =
             (Program::under_test(), format!("--verify_header_format={}", peer.release.header));
-        let programs = [(&ours, format.as_str()), (&peer, "")];
-        for rw in ["write", "randwrite"] {
-            for (write, checks) in WAYS {
-                for (writer, format) in &programs {
-                    let dir = scratch();
-                    writer.line(dir.path(), &format!("{base} {format} --rw={rw} --do_verify=0 {write}")).ok();
-                    for check in *checks {
-                        // The part of a number in old headers does not tell a lap before the expected one.
-                        if *check == "--io_size=128k" && peer.release.minor < 41 {
-                            continue;
-                        }
-                        let [ours, peers] = [0, 1].map(|reader| {
-                            let (reader, _) = &programs[reader];
-                            let check =
-                                format!("{base} --rw={rw} --verify_only=1 --output-format=json {check}");
-                            reads(reader.line(dir.path(), &check))
-                        });
-                        assert_eq!(ours, peers, "--rw={rw} {write}, then {check}");
-                    }
+        let programs = [(&ours, format.as_str()), (peer, "")];
+        for (writer, format) in &programs {
+            let dir = scratch();
+            writer.line(dir.path(), &format!("{base} {format} --rw={rw} --do_verify=0 {write}")).ok();
+            for check in *checks {
+                // The part of a number in old headers does not tell a lap before the expected one.
+                if *check == "--io_size=128k" && peer.release.minor < 41 {
+                    continue;
                 }
+                let [ours, peers] = [0, 1].map(|reader| {
+                    let (reader, _) = &programs[reader];
+                    let check = format!("{base} --rw={rw} --verify_only=1 --output-format=json {check}");
+                    reads(reader.line(dir.path(), &check))
+                });
+                assert_eq!(ours, peers, "--rw={rw} {write}, then {check}");
             }
         }
-    }
+    });
 }
 
 /// Writes the blocks of this run with `old`, then with `new`; the blocks of `kept` stay as they were. Returns the check.

@@ -28,14 +28,19 @@ struct Desk {
 
 impl Desk {
     fn start(dir: &Path) -> Desk {
+        Desk::start_with(dir, &[])
+    }
+
+    fn start_with(dir: &Path, options: &[&str]) -> Desk {
         fs::create_dir(dir.join("served")).unwrap();
         fs::write(dir.join("device"), vec![1; 65_536]).unwrap();
         let mut command = Command::new(&Program::own().path);
-        command.args(["web", "--store=s.db", "--allow-run", "--serve-only=served,device"]);
+        command.args(["web", "--store=s.db", "--allow-run", "--serve-only=served,device"]).args(options);
         let mut running = Running::start(command.env("SECRET", "nobody-knows").current_dir(dir));
         running.wait_until("its addresses", |running| running.output().matches("/?token=").count() == 3);
         let said = running.output();
-        let addresses = said.lines().filter_map(|line| Some(line.split_once(" at ")?.1.to_owned()));
+        let pages = said.lines().filter(|line| line.contains("/?token="));
+        let addresses = pages.filter_map(|line| Some(line.split_once(" at ")?.1.to_owned()));
         let addresses: [String; 3] = addresses.collect::<Vec<_>>().try_into().unwrap();
         let host = addresses[0].strip_prefix("http://").unwrap().split('/').next().unwrap().to_owned();
         Desk { running, host, addresses }
@@ -338,6 +343,32 @@ pub fn targets_that_hold_data_are_confirmed_by_name() {
         let line = format!("web --allow-run --store=s.db {words}");
         Program::own().line(dir.path(), &line).refused().says(why);
     }
+}
+
+/// `--metrics` has the runs that are started in the page.
+#[test]
+fn jobs_of_the_page_have_metrics() {
+    if !can_confine() {
+        skip!("the kernel has no Landlock");
+    }
+    let dir = scratch();
+    let desk = Desk::start_with(dir.path(), &["--metrics=127.0.0.1:0"]);
+    let said = desk.running.output();
+    let metrics = between(&said, "the metrics are at http://", "/metrics");
+    let scraped = || ask(metrics, &format!("GET /metrics HTTP/1.1\r\nHost: {metrics}\r\n\r\n")).body;
+    assert!(scraped().contains("\niolite_runs_total 0\n"), "{}", scraped());
+    let author = desk.author();
+    assert_eq!(author.begin("[a]\nioengine=null\nsize=1m\nbs=4k\nrw=write\n", &[]).0["started"], true);
+    author.report();
+    let body = scraped();
+    assert!(
+        body.contains("\niolite_runs_total 1\n")
+            && body.contains("job_name=\"a\",direction=\"write\"} 256\n"),
+        "{body}"
+    );
+    desk.end();
+    let refused = Program::own().line(dir.path(), "web --store=s.db --metrics=0").refused();
+    assert!(refused.stderr.contains("--metrics: has no effect without --allow-run"), "{refused}");
 }
 
 /// Types a job with a mistake, sees the mistake marked, completes options, and starts, watches and ends the job.

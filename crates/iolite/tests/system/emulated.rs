@@ -2,6 +2,7 @@
 //! newest fio run the same jobs.
 
 pub mod appended;
+mod block_traces;
 mod device;
 pub mod flash;
 mod memory;
@@ -10,6 +11,7 @@ pub mod nvme;
 pub mod placement;
 pub mod scsi;
 mod stages;
+mod suspended;
 pub mod zoned;
 
 use crate::common::Program;

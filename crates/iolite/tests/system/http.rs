@@ -3,7 +3,7 @@
 pub(crate) mod identity;
 
 use crate::common::program::Running;
-use crate::common::{Finished, Json, Program, scratch, words};
+use crate::common::{Finished, Json, Program, at_once, scratch, words};
 use iolite_testing::{ClosedPort, ObjectServer, Reply, Seen};
 use std::fs;
 use std::path::Path;
@@ -714,9 +714,10 @@ pub fn a_silent_server_is_an_error_after_a_timeout() {
     assert_eq!(called_fio(&server, dir.path(), line).code(), 1);
     // An interrupted job waits only 10 s instead of the timeout: during I/O, while it creates the objects to read, and
     // while it removes its objects.
-    for (silent, line) in
-        [("PUT", "--rw=write"), ("PUT", "--rw=read --http_create=1"), ("DELETE", "--rw=write --unlink=1")]
-    {
+    let interrupted =
+        [("PUT", "--rw=write"), ("PUT", "--rw=read --http_create=1"), ("DELETE", "--rw=write --unlink=1")];
+    at_once(3, interrupted, |(silent, line)| {
+        let dir = scratch();
         let server = ObjectServer::behaving(move |seen| match seen.method == silent {
             true => Reply::Silence,
             false => Reply::Granted,
@@ -728,7 +729,7 @@ pub fn a_silent_server_is_an_error_after_a_timeout() {
         let ended = running.wait();
         let said = "the server was silent for 10 s after the job was asked to end";
         assert!(ended.output().contains(said), "{line}: {}", ended.output());
-    }
+    });
 }
 
 /// Servers that expect TLS say so, or just end the connection.

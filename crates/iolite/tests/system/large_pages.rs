@@ -11,8 +11,6 @@ use std::path::Path;
 /// The maximum number of windows in a report, over all jobs and directions.
 const PARTS: usize = 20_000;
 const DAY_US: u64 = 24 * 60 * 60 * 1_000_000;
-/// How often each page is opened.
-const ROUNDS: usize = 5;
 
 /// The largest possible report of this many jobs that read and write for a day: the maximum number of windows, about 70
 /// latency classes in each, and histograms of 400 bins.
@@ -70,7 +68,7 @@ fn over_time(windows: usize, luck: &mut Luck) -> Value {
     lists
 }
 
-/// Opens the page of a report several times and prints the times. The page stays open.
+/// Opens the page of a report, as often as `IOLITE_TEST_ROUNDS` says, and prints the times. The page stays open.
 fn opened(browser: &Browser, dir: &Path, name: &str, report: &Value) -> u64 {
     fs::write(dir.join("large.json"), report.to_string()).unwrap();
     Program::own().line(dir, "report large.json -o large.html").ok();
@@ -81,7 +79,8 @@ fn opened(browser: &Browser, dir: &Path, name: &str, report: &Value) -> u64 {
         (times[0], times[times.len() / 2], times[times.len() - 1])
     };
     browser.note_when_ready();
-    let times: Vec<[u64; 2]> = (0..ROUNDS)
+    let rounds = std::env::var("IOLITE_TEST_ROUNDS").map_or(1, |text| text.parse().unwrap());
+    let times: Vec<[u64; 2]> = (0..rounds)
         .map(|_| {
             browser.open(&page);
             browser.wait_until("return 'readyAfter' in window");

@@ -1,26 +1,14 @@
 //! `libiscsi` on a real target (tgt).
 
 use crate::common::program::Running;
-use crate::common::{Finished, Json, Program, scratch};
+use crate::common::{Program, report, scratch, start};
 use iolite_testing::{Tgt, or_skip};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::process::Command;
 
 fn iscsi(name: &str, line: &str) -> String {
     format!("--name=job --ioengine=libiscsi --filename={name} --bs=4k {line}")
-}
-
-fn start(dir: &Path, line: &str) -> Finished {
-    Program::own().line(dir, line)
-}
-
-#[track_caller]
-fn report(dir: &Path, line: &str) -> Json {
-    let json = Json::parse(&start(dir, &format!("{line} --output-format=json")).ok().stdout);
-    json.jobs().iter().for_each(|job| job.check_consistency());
-    json
 }
 
 #[test]

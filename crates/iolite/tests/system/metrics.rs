@@ -2,19 +2,22 @@
 
 use crate::common::program::Running;
 use crate::common::{Program, scratch};
-use iolite_testing::skip;
+use crate::remote::{Agent, ENDLESS as ENDLESS_OF_AGENTS, job, run};
+use iolite_testing::{or_skip, skip};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 const ENDLESS: &str = "--ioengine=null --bs=4k --size=1g --name=long --time_based --runtime=10m --rw=randrw --rate_iops=500 \
-                       --numjobs=2 --name=other\" --rw=read --rate_iops=100 --time_based --runtime=10m";
+                       --numjobs=2 --name=other\" --rw=read --rate_iops=100 --time_based --runtime=10m --name=full \
+                       --ioengine=psync --filename=/dev/full --rw=write --ignore_error=,ENOSPC --rate_iops=100 --time_based \
+                       --runtime=10m --numjobs=1";
 
 /// A run with metrics, and their address.
 fn started(dir: &Path, options: &str) -> (Running, String) {
@@ -51,7 +54,7 @@ fn moving(address: &str, accept: &str) -> (String, String) {
     let began = Instant::now();
     loop {
         let (head, body) = get(address, "/metrics", accept);
-        if body.matches("_count{").count() >= 3 {
+        if body.matches("_count{").count() >= 3 && body.contains("iolite_errors_total{") {
             return (head, body);
         }
         assert!(began.elapsed() < Duration::from_secs(60), "{head}\n{body}");
@@ -90,7 +93,13 @@ pub fn a_run_can_be_scraped() {
         let count = of("iolite_completion_latency_seconds_count", job, direction);
         assert!(count > 0.0 && of("iolite_completion_latency_seconds_sum", job, direction) < 60.0, "{body}");
     }
-    assert_eq!(first.get("iolite_workers{state=\"running\"}"), Some(&3.0), "{body}");
+    assert_eq!(first.get("iolite_workers{state=\"running\"}"), Some(&4.0), "{body}");
+    let failed = |(key, count): (&String, &f64)| {
+        key.starts_with("iolite_errors_total{")
+            && key.contains("job_name=\"full\",direction=\"write\",kind=\"No space left on device\"")
+            && *count > 0.0
+    };
+    assert!(first.iter().any(failed), "{body}");
     assert!(
         body.contains("iolite_build_info{version=\"") && body.contains("iolite_run_info{host=\""),
         "{body}"
@@ -136,67 +145,178 @@ fn promtool_finds_nothing() {
 }
 
 /// A Prometheus that ends with the test.
-struct Prometheus(Child);
+struct Prometheus {
+    process: Child,
+    port: SocketAddr,
+}
 
 impl Drop for Prometheus {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
+}
+
+impl Prometheus {
+    /// One that scrapes this address, with these further options.
+    fn start(dir: &Path, address: &str, options: &[&str]) -> Result<Prometheus, String> {
+        if !Command::new("prometheus").arg("--version").output().is_ok_and(|output| output.status.success()) {
+            return Err("prometheus is not installed".to_owned());
+        }
+        let example = fs::read_to_string(root().join("deploy/prometheus/iolite.yml")).unwrap();
+        let config = example
+            .replace("127.0.0.1:9464", address)
+            .replace("scrape_interval: 2s", "scrape_interval: 200ms");
+        assert_ne!(config, example);
+        fs::write(dir.join("prometheus.yml"), config).unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let server = Command::new("prometheus")
+            .args(["--config.file=prometheus.yml", "--storage.tsdb.path=data", "--log.level=error"])
+            .args(options)
+            .arg(format!("--web.listen-address={port}"))
+            .current_dir(dir)
+            .spawn();
+        Ok(Prometheus { process: server.expect("it starts"), port })
+    }
+
+    /// The first result of a query, as soon as there is one.
+    fn ask(&self, query: &str) -> Value {
+        let encoded = query.replace('"', "%22").replace('{', "%7B").replace('}', "%7D").replace('>', "%3E");
+        let encoded = encoded.replace(' ', "%20").replace('+', "%2B");
+        let once = || -> Value {
+            let Ok(mut stream) = TcpStream::connect(self.port) else { return Value::Null };
+            let request =
+                format!("GET /api/v1/query?query={encoded} HTTP/1.0\r\nHost: {}\r\n\r\n", self.port);
+            let mut text = String::new();
+            let read = stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_string(&mut text));
+            let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+            read.ok().and_then(|_| serde_json::from_str(body).ok()).unwrap_or_default()
+        };
+        let began = Instant::now();
+        loop {
+            let answer = once();
+            if let Some(first) = answer["data"]["result"].as_array().and_then(|all| all.first()) {
+                return first.clone();
+            }
+            assert!(began.elapsed() < Duration::from_secs(120), "{query}: {answer}");
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+/// The first value of a result.
+fn number(result: &Value) -> f64 {
+    result["value"][1].as_str().and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{result}"))
 }
 
 #[test]
 fn prometheus_scrapes_a_run() {
     let dir = scratch();
-    if !Command::new("prometheus").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        skip!("prometheus is not installed");
-    }
     let (running, address) = started(dir.path(), ENDLESS);
-    let example = fs::read_to_string(root().join("deploy/prometheus/iolite.yml")).unwrap();
-    let config =
-        example.replace("127.0.0.1:9464", &address).replace("scrape_interval: 2s", "scrape_interval: 200ms");
-    assert_ne!(config, example);
-    fs::write(dir.path().join("prometheus.yml"), config).unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let server = Command::new("prometheus")
-        .args(["--config.file=prometheus.yml", "--storage.tsdb.path=data", "--log.level=error"])
-        .arg(format!("--web.listen-address={port}"))
-        .current_dir(dir.path())
-        .spawn();
-    let _server = Prometheus(server.expect("it starts"));
-    let ask = |query: &str| -> Value {
-        let Ok(mut stream) = TcpStream::connect(port) else { return Value::Null };
-        let request = format!("GET /api/v1/query?query={query} HTTP/1.0\r\nHost: {port}\r\n\r\n");
-        let mut text = String::new();
-        let read = stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_string(&mut text));
-        let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        read.ok().and_then(|_| serde_json::from_str(body).ok()).unwrap_or_default()
-    };
-    let began = Instant::now();
-    let mut answer = Value::Null;
+    let prometheus = or_skip!(Prometheus::start(dir.path(), &address, &[]));
     // Names of jobs and directions arrive as they are, and a rate can be computed.
     for query in [
         "rate(iolite_ios_total{job_name=\"long\",direction=\"write\"}[10s])>0",
         "iolite_completion_latency_seconds_bucket{le=\"1e-06\"}",
     ] {
-        let query = query.replace('"', "%22").replace('{', "%7B").replace('}', "%7D").replace('>', "%3E");
-        while answer["data"]["result"].as_array().is_none_or(Vec::is_empty) {
-            answer = ask(&query);
-            assert!(began.elapsed() < Duration::from_secs(120), "{query}: {answer}");
-            thread::sleep(Duration::from_millis(100));
-        }
-        let metric = &answer["data"]["result"][0]["metric"];
+        let result = prometheus.ask(query);
+        let metric = &result["metric"];
         assert!(
             metric["job_name"].is_string()
                 && metric["job"] == "iolite"
                 && metric["host"].is_string()
                 && metric["instance"] == address.as_str(),
-            "{answer}"
+            "{result}"
         );
-        answer = Value::Null;
     }
     running.signal(libc::SIGINT);
     running.wait();
+}
+
+/// Prometheus asks for messages if it takes native histograms, and gets finer ones than those in text.
+#[test]
+fn native_histograms_are_scraped() {
+    let dir = scratch();
+    let line = "--ioengine=null --size=1g --name=long --time_based --runtime=10m --rw=read --rate_iops=500";
+    let (running, address) = started(dir.path(), line);
+    let prometheus =
+        or_skip!(Prometheus::start(dir.path(), &address, &["--enable-feature=native-histograms"]));
+    let name = "iolite_completion_latency_seconds";
+    prometheus.ask(&format!("histogram_count({name})>200"));
+    let count = number(&prometheus.ask(&format!("histogram_count({name})")));
+    assert!(count > 200.0, "{count}");
+    let [low, high] = ["0.01", "0.99"].map(|quantile| {
+        number(&prometheus.ask(&format!("histogram_quantile({quantile}, {name}{{direction=\"read\"}})")))
+    });
+    assert!(0.0 < low && low < high && high < 1.0, "{low} {high}");
+    // The mean lies between the limits of all values.
+    let mean = number(&prometheus.ask(&format!("histogram_sum({name}) / histogram_count({name})")));
+    let largest = number(&prometheus.ask(&format!("histogram_quantile(1, {name})")));
+    assert!(0.0 < mean && mean <= largest, "{mean} {largest}");
+    // The other metrics come the same way.
+    assert!(number(&prometheus.ask("iolite_ios_total{job_name=\"long\"}")) > 200.0);
+    assert_eq!(number(&prometheus.ask("iolite_workers{state=\"running\"}")), 1.0);
+    prometheus.ask("iolite_build_info{version=~\".+\"}");
+    running.signal(libc::SIGINT);
+    running.wait();
+}
+
+/// A metric without labels.
+fn plain(address: &str, name: &str) -> f64 {
+    let (_, body) = get(address, "/metrics", "text/plain");
+    *samples(&body).get(name).unwrap_or_else(|| panic!("{name}: {body}"))
+}
+
+/// The address of the metrics in these words.
+fn address_in(said: &str) -> String {
+    let address = said.split("the metrics are at http://").nth(1).expect("an address");
+    address.split("/metrics").next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn agents_have_the_metrics_of_their_runs() {
+    let dir = scratch();
+    let path = dir.path();
+    let socket = format!("--server=sock:{}", path.join("s").display());
+    let agent = Agent::start(path, &[&socket, "--metrics=127.0.0.1:0"]);
+    let address = address_in(&agent.running.output());
+    assert_eq!(plain(&address, "iolite_runs_total"), 0.0);
+    assert!(!get(&address, "/metrics", "text/plain").1.contains("iolite_ios_total"));
+    job(path, "[global]\nioengine=null\nsize=1m\nbs=4k\n[one]\nrw=write\n[two]\nrw=read\n");
+    for runs in 1..=2 {
+        run(path, &[&agent.client(), "job.fio", "--output-format=json"]).ok();
+        assert_eq!(plain(&address, "iolite_runs_total"), f64::from(runs));
+        // The last sample has everything.
+        let body = get(&address, "/metrics", "text/plain").1;
+        for (job, direction) in [("one", "write"), ("two", "read")] {
+            let labels = format!("job_name=\"{job}\",direction=\"{direction}\"}} 256\n");
+            let counted = body.lines().any(|line| {
+                line.starts_with("iolite_ios_total{host=") && format!("{line}\n").ends_with(&labels)
+            });
+            assert!(counted, "{labels} {body}");
+        }
+        assert_eq!(plain(&address, "iolite_workers{state=\"ended\"}"), 2.0, "{body}");
+    }
+    // While a run goes on, it is seen.
+    job(path, ENDLESS_OF_AGENTS);
+    let client = Program::own().start(path, [agent.client().as_str(), "job.fio"]);
+    let began = Instant::now();
+    while plain(&address, "iolite_workers{state=\"running\"}") != 2.0 {
+        assert!(began.elapsed() < Duration::from_secs(60), "it runs");
+        thread::sleep(Duration::from_millis(50));
+    }
+    client.signal(libc::SIGINT);
+    client.wait();
+    agent.end();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let refused = run(path, &[&socket, &format!("--metrics={port}")]).refused();
+    assert!(
+        refused.stderr.contains(&format!("--metrics: 127.0.0.1:{port}: Address already in use")),
+        "{refused}"
+    );
+    let refused = run(path, &[&socket, "--metrics=0.0.0.0:0"]).refused();
+    assert!(refused.stderr.contains("--web-tls"), "{refused}");
 }
 
 fn root() -> PathBuf {
@@ -223,7 +343,10 @@ fn the_dashboard_knows_the_metrics() {
                 asked.split(|letter| !is_name(letter)).filter(|word| word.starts_with("iolite_")).collect();
             assert!(!names.is_empty(), "{asked}");
             for name in names {
-                let is_there = |line: &str| line.split(['{', ' ']).next() == Some(name);
+                // (Native histograms have no lines of their own in the text.)
+                let is_there = |line: &str| {
+                    line.split(['{', ' ']).next() == Some(name) || line == format!("# TYPE {name} histogram")
+                };
                 // The time left of an endless rate is known as well.
                 assert!(body.lines().any(is_there), "{name}: {body}");
             }

@@ -1,24 +1,12 @@
 //! `nbd` on real servers: nbdkit and qemu-nbd.
 
-use crate::common::{Finished, Json, Program, scratch};
+use crate::common::{Json, Program, report, scratch, start};
 use iolite_testing::{NbdServer, certificate, or_skip, partly_skipped, this_test, write_program};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 fn nbd(server: &NbdServer, line: &str) -> String {
     format!("--name=job --ioengine=nbd --uri={} --bs=4k {line}", server.uri())
-}
-
-fn start(dir: &Path, line: &str) -> Finished {
-    Program::own().line(dir, line)
-}
-
-#[track_caller]
-fn report(dir: &Path, line: &str) -> Json {
-    let json = Json::parse(&start(dir, &format!("{line} --output-format=json")).ok().stdout);
-    json.jobs().iter().for_each(|job| job.check_consistency());
-    json
 }
 
 #[test]

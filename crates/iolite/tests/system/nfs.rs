@@ -1,24 +1,12 @@
 //! `nfs` on a real server, which is stopped, killed and restarted.
 
-use crate::common::{Finished, Json, Program, scratch};
+use crate::common::{Json, Program, report, scratch, start};
 use iolite_testing::{Ganesha, Minio, ObjectServer, or_skip, partly_skipped, this_test};
 use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 fn nfs(server: &Ganesha, line: &str) -> String {
     format!("--name=job --ioengine=nfs --nfs_url={} --bs=4k {line}", server.url())
-}
-
-fn start(dir: &Path, line: &str) -> Finished {
-    Program::own().line(dir, line)
-}
-
-#[track_caller]
-fn report(dir: &Path, line: &str) -> Json {
-    let json = Json::parse(&start(dir, &format!("{line} --output-format=json")).ok().stdout);
-    json.jobs().iter().for_each(|job| job.check_consistency());
-    json
 }
 
 #[test]
@@ -265,7 +253,7 @@ fn the_state_of_an_interrupted_job_checks_its_writes() {
 pub fn a_server_that_does_not_come_back_is_an_error() {
     let dir = scratch();
     let mut server = or_skip!(Ganesha::start(dir.path()));
-    let job = "--filename=a --size=4m --iodepth=8 --rate_iops=300 --nfs_timeout=5s";
+    let job = "--filename=a --size=4m --iodepth=8 --rate_iops=300 --nfs_timeout=2s";
     report(dir.path(), &nfs(&server, "--filename=a --rw=write --size=4m"));
     for (rw, kill) in [
         ("randwrite", false),
@@ -284,7 +272,7 @@ pub fn a_server_that_does_not_come_back_is_an_error() {
             server.signal(libc::SIGSTOP)
         }
         let done = running.wait();
-        let said = if kill { "the connection was lost" } else { "no answer within 5 s (nfs_timeout)" };
+        let said = if kill { "the connection was lost" } else { "no answer within 2 s (nfs_timeout)" };
         assert_eq!(done.code(), 1);
         assert!(done.output().contains(said), "{}", done.output());
         // The failed requests are the job's error. Another message says that earlier writes were not committed.

@@ -1,9 +1,8 @@
 //! `http` on real servers: MinIO, nginx and the gateway of Ceph. `http.rs` tests behaviour that does not depend on the
 //! server.
 
-use crate::common::{Finished, Json, Program, scratch};
+use crate::common::{Json, Program, report, scratch, start};
 use iolite_testing::{Ceph, Gateway, Minio, Nginx, certificate, or_skip};
-use std::path::Path;
 
 fn s3(server: &Minio, line: &str) -> String {
     let (host, id, secret) = (server.host(), Minio::ID, Minio::SECRET);
@@ -12,17 +11,6 @@ fn s3(server: &Minio, line: &str) -> String {
         "--name=job --ioengine=http --http_mode=s3 --http_host={host} --http_s3_keyid={id} --http_s3_key={secret} --http_s3_region=eu-test-1 \
          --http_retries=8 --bs=64k {line}"
     )
-}
-
-fn start(dir: &Path, line: &str) -> Finished {
-    Program::own().line(dir, line)
-}
-
-#[track_caller]
-fn report(dir: &Path, line: &str) -> Json {
-    let json = Json::parse(&start(dir, &format!("{line} --output-format=json")).ok().stdout);
-    json.jobs().iter().for_each(|job| job.check_consistency());
-    json
 }
 
 #[test]

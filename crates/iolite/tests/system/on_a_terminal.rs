@@ -1,8 +1,9 @@
 //! What people see on a terminal: the summary, the status line, colours; and that pipes, files and `fio` do not.
 
 use crate::common::tmux::Tmux;
-use crate::common::{Program, scratch};
-use iolite_testing::or_skip;
+use crate::common::{Program, scratch, trace, words};
+use crate::remote::{Agent, job};
+use iolite_testing::{or_skip, skip};
 use std::fs;
 use std::path::Path;
 
@@ -92,6 +93,49 @@ pub fn colours_can_be_switched() {
     assert!(wrong.stderr.contains("--color=yes: expected always, never or auto"), "{wrong}");
 }
 
+/// The summary has the colours of the stream that it goes to.
+#[test]
+fn colours_follow_the_stream() {
+    let dir = scratch();
+    let line = "--name=a --filename=- --rw=write --size=4k --output-format=summary";
+    let command =
+        format!("env LC_ALL=C.UTF-8 {} {line} 2>told >/dev/tty", Program::under_test().path.display());
+    let (status, screen) = or_skip!(Tmux::start(dir.path(), (80, 50), &command)).end();
+    let told = fs::read_to_string(dir.path().join("told")).unwrap();
+    assert!(status == 0 && told.contains("p99.9") && !told.contains('\x1b'), "{told:?} {screen}");
+}
+
+/// Interim reports say when they were made.
+#[test]
+fn interim_summaries_have_a_time() {
+    let dir = scratch();
+    let line =
+        "--ioengine=null --size=1m --time_based --runtime=2 --name=a --rate_iops=100 --status-interval=250ms";
+    let run = Program::under_test().line(dir.path(), &format!("{line} --output-format=summary")).ok();
+    let is_time = |line: &&str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words.len() == 5 && words[3].matches(':').count() == 2 && words[4].parse::<u32>().is_ok()
+    };
+    let times = run.stdout.lines().filter(is_time).count();
+    let tables = run.stdout.matches("bandwidth").count();
+    assert!(times > 0 && tables == times + 1, "the last one is at hand: {run}");
+}
+
+/// While files are laid out, the status line says so; that of fio does not.
+#[test]
+fn the_layout_is_in_the_status_line() {
+    let dir = scratch();
+    for (format, says) in [("summary", true), ("normal", false)] {
+        let line = format!(
+            "--name=a --filename={format} --size=4m --rw=read --bs=1m --eta=always --eta-interval=250ms --output-format={format}"
+        );
+        let slowed = trace::slowed(&Program::under_test(), dir.path(), "pwrite64", 400, &words(&line));
+        let Some(run) = slowed else { skip!("strace is not installed") };
+        let run = run.ok();
+        assert_eq!(run.stdout.contains("laying out files, "), says, "{run}");
+    }
+}
+
 #[test]
 fn ascii_where_the_locale_is_not_utf8() {
     let dir = scratch();
@@ -128,6 +172,22 @@ fn the_status_line_survives_resizing() {
     }
 }
 
+/// Lines of fio's report come with fio's report only.
+#[test]
+fn summaries_of_machines_begin_with_the_table() {
+    let dir = scratch();
+    let agent = Agent::on_socket(dir.path(), "there");
+    job(dir.path(), "[a]\nioengine=null\nsize=64k\n");
+    let of = |format: &str| {
+        let words = [&agent.client(), "job.fio", &format!("--output-format={format}")];
+        Program::own().run(dir.path(), words).ok().stdout
+    };
+    let summary = of("summary");
+    assert!(summary.contains("p99.9") && !summary.contains("Starting"), "{summary}");
+    assert!(of("normal").contains("Starting 1 process"));
+    agent.end();
+}
+
 #[test]
 fn markdown_can_be_pasted() {
     let dir = scratch();
@@ -152,6 +212,13 @@ fn stored_results_are_shown_in_short() {
     assert!(summary.contains("mixed randrw bs=4k size=1m\n  read"), "{summary}");
     let (status, screen) = or_skip!(run(path, "", "report r.json"));
     assert!(status == 0 && screen.contains("mixed randrw bs=4k size=1m"), "{screen}");
+    // Colours are those of the terminal, or asked for.
+    assert!(!summary.contains('\x1b'));
+    assert!(told("--output-format=summary --color=always").contains("\x1b[1mmixed\x1b[0m"));
+    let colored = format!("{} report r.json", program.path.display());
+    let terminal = or_skip!(Tmux::start(path, (80, 50), &colored));
+    terminal.end();
+    assert!(terminal.screen(true).contains('\x1b'));
     assert!(told("--output-format=md").starts_with("| job | direction |"));
     let csv = told("--csv");
     let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();

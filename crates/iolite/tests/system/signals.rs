@@ -408,7 +408,8 @@ fn logs_of_a_hanging_worker_are_kept() {
         running.wait_until("it hangs", |running| running.output().contains("[r=0KiB/s]"));
         let run = insist(running);
         assert_eq!(run.code(), 128, "{run}");
-        let run = run.says("func=given up: it hung while it was running");
+        let run = run.says("func=given up: it hung while it was running, with a read of ");
+        let run = run.says(" at offset 4096000 in flight for ");
         // The status line precedes the report.
         let report = &run.stdout[run.stdout.find("{\n").expect("a report")..];
         assert_eq!(Json::parse(report).job().ios()[0], 1000, "{run}");

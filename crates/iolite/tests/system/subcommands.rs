@@ -363,6 +363,7 @@ fn misspelt_words_have_hints() {
             "swep",
             "swep: unable to read this job file: No such file or directory; did you mean \"iolite sweep\"?",
         ),
+        ("randraed", "did you mean \"iolite --name=a --rw=randread --bs=4k --size=1g --filename=FILE\"?"),
         ("runs compare 1 2", "did you mean \"iolite compare run:1 run:2\"?"),
         ("runs shwo 1", "did you mean \"show\"?"),
         ("keys revok", "did you mean \"revoke\"?"),

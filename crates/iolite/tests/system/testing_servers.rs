@@ -2,7 +2,7 @@
 
 use crate::common::program::{Running, send};
 use crate::common::{Finished, Program, scratch};
-use iolite_testing::{ClosedPort, Ganesha, Minio, NbdServer, Nginx, ObjectServer, or_skip};
+use iolite_testing::{Ceph, ClosedPort, Ganesha, Minio, NbdServer, Nginx, ObjectServer, Tgt, or_skip};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -125,6 +125,66 @@ fn files_of_nfs_are_removed() {
     assert_eq!(names().len(), 2);
     run(dir.path(), &[], &format!("test --clean {url}")).ok();
     assert_eq!(names(), ["thesis"]);
+}
+
+#[test]
+fn a_disk_of_iscsi_is_only_read() {
+    let dir = scratch();
+    let target = or_skip!(Tgt::start(dir.path(), 64 << 20, 512, true));
+    fs::write(target.image(), vec![7; 64 << 20]).unwrap();
+    let url = target.name(&format!("{}%{}@", Tgt::USER, Tgt::PASSWORD)).replace('\\', "");
+    let quick = run(dir.path(), &[], &format!("test --quick {url} --output=r.json")).ok();
+    has_cases(&quick, &["read", "randread"]);
+    assert!(
+        quick.stdout.contains("iSCSI disk of 64 MiB") && quick.stderr.contains("this disk is only read"),
+        "{quick}"
+    );
+    let kept = fs::read_to_string(dir.path().join("r.json")).unwrap();
+    assert!(!quick.output().contains(Tgt::PASSWORD) && !kept.contains(Tgt::PASSWORD), "{quick}");
+    assert!(fs::read(target.image()).unwrap().iter().all(|byte| *byte == 7), "it was only read");
+    shows_jobs(dir.path(), &[], &url);
+    let destroyed = run(dir.path(), &[], &format!("test --quick --destroy={url} {url}")).ok();
+    has_cases(&destroyed, &["fill", "write", "randwrite", "durable-1", "mix-read"]);
+    assert!(fs::read(target.image()).unwrap().iter().any(|byte| *byte != 7), "it was written");
+    let wrong =
+        run(dir.path(), &[], &format!("test --quick {}", url.replace(Tgt::PASSWORD, "sesame-wrong-123")));
+    assert!(wrong.code() == 1 && !wrong.output().contains("sesame-wrong"), "{wrong}");
+}
+
+#[test]
+fn pools_and_images_of_ceph() {
+    let dir = scratch();
+    let cluster = or_skip!(Ceph::shared());
+    let conf = cluster.conf().display().to_string();
+    let environment = [("CEPH_CONF", conf.as_str())];
+    let names = || cluster.tool("rados", &format!("-p {} ls", Ceph::POOL));
+    let own = || names().lines().filter(|name| name.starts_with("iolite-test.")).count();
+    let pool = format!("rados:{}", Ceph::POOL);
+    let quick = run(dir.path(), &environment, &format!("test --quick {pool}")).ok();
+    has_cases(&quick, &["fill", "read", "write", "randread", "randwrite", "mix-read"]);
+    assert!(!quick.output().contains("durable"), "each write is: {quick}");
+    assert_eq!(own(), 0, "{}", names());
+    let mut running = start(dir.path(), &environment, &format!("test --quick {pool}"));
+    running.wait_until("its objects are there", |_| own() > 1);
+    send(running.pid(), libc::SIGKILL);
+    running.wait();
+    assert!(own() > 1);
+    run(dir.path(), &environment, &format!("test --clean {pool}")).ok();
+    assert_eq!(own(), 0);
+    cluster.tool("rbd", &format!("create --size 64 {}/tested", Ceph::POOL));
+    let image = format!("rbd:{}/tested", Ceph::POOL);
+    let quick = run(dir.path(), &environment, &format!("test --quick {image}")).ok();
+    has_cases(&quick, &["read", "randread"]);
+    assert!(
+        quick.stdout.contains("RBD image of 64 MiB") && quick.stderr.contains("this disk is only read"),
+        "{quick}"
+    );
+    let used = || cluster.tool("rbd", &format!("diff {}/tested", Ceph::POOL)).lines().count();
+    assert_eq!(used(), 0, "it was only read");
+    shows_jobs(dir.path(), &environment, &image);
+    let destroyed = run(dir.path(), &environment, &format!("test --quick --destroy={image} {image}")).ok();
+    has_cases(&destroyed, &["fill", "write", "randwrite", "durable-1", "mix-read"]);
+    assert!(used() > 0, "it was written");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Engines without I/O: CPU load, and programs that run beside the jobs.
 
 use crate::common::program::{Running, send, try_send};
-use crate::common::{Json, Program, peers, scratch};
+use crate::common::{Json, Program, at_once, peers, scratch};
 use crate::signals::descendants;
 use iolite_testing::write_program;
 use std::fs;
@@ -232,7 +232,8 @@ pub fn a_program_has_time_to_end_and_is_killed_after_that() {
 #[test]
 fn a_program_is_asked_to_end() {
     let ours = Program::under_test();
-    for program in peers!().iter().chain([&ours]) {
+    let peers = peers!();
+    at_once(3, peers.iter().chain([&ours]), |program| {
         let dir = scratch();
         let text = "trap 'echo asked > asked; exit 3' TERM\necho $$ > pids\nwhile :; do sleep 0.1; done\n";
         fs::write(dir.path().join("script"), text).unwrap();
@@ -241,7 +242,7 @@ fn a_program_is_asked_to_end() {
         assert!(!noted(dir.path()).into_iter().any(is_there), "{}: it is gone", program.version());
         let asked = dir.path().join("asked").exists();
         assert!(asked || program.is_peer, "{} has not asked it to end", program.version());
-    }
+    });
 }
 
 /// The name of a process, and its command line.

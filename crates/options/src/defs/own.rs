@@ -32,6 +32,9 @@ pub static OWN: &[Definition] = &[
     .lands(put!(measurement.lat_from_intended_start, boolean())),
     own("stages", Kind::Flag, "Measure where the time of each I/O goes: submission, queue, device, completion")
         .lands(put!(measurement.stages, boolean())),
+    own("io_timeout", Kind::Time, "An I/O that takes longer than this has failed (ETIMEDOUT); 0 = no limit")
+        .default("0")
+        .lands(put!(errors.io_timeout, time(1_000_000))),
     own("verify_header_format", Kind::Str, "Layout of verify headers: that of this version of fio")
         .under("verify")
         .default(crate::VerifyHeaderFormat::DEFAULT)

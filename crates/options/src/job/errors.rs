@@ -8,6 +8,8 @@ options! {
         pub continue_on_error: ErrorKinds,
         pub ignore_error: IgnoredErrors,
         pub error_dump: bool,
+        /// The longest time that an I/O may take, in microseconds; 0 = no limit.
+        pub io_timeout: u64,
     }
 }
 

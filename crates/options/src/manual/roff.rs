@@ -246,7 +246,11 @@ fn ending(page: &mut Page) {
     page.item("1", "Something was wrong with the input or went wrong in a job.");
     page.item("128", "A signal ended the run; the report of the measurements until then was written.");
     page.section("signals");
-    page.item("SIGUSR1", "Prints an interim report.");
+    page.item(
+        "SIGUSR1",
+        "Prints an interim report, and on standard error a table of the I/Os in flight, the oldest first (the 100 oldest, and how \
+         many more there are). Under the name fio, there is only the report.",
+    );
     page.item(
         "SIGINT, SIGTERM",
         "End the run: jobs stop, and the report is written. Signals that follow within a second mean the same. A later one gives \

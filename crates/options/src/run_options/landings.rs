@@ -2,7 +2,7 @@
 
 use super::{Asked, DEBUG_CATEGORIES, Question};
 use crate::values::{SECOND, time};
-use crate::{ColorWhen, EtaWhen, IdleProfile, OutputFormat, SelfTest, profiles};
+use crate::{ColorWhen, EtaWhen, IdleProfile, LiveView, OutputFormat, SelfTest, profiles};
 
 pub(super) fn ask(asked: &mut Asked, question: Question) -> Result<(), String> {
     asked.question = Some(question);
@@ -49,12 +49,7 @@ pub(super) fn terse_version(asked: &mut Asked, value: &str) -> Result<(), String
 }
 
 pub(super) fn color(asked: &mut Asked, value: &str) -> Result<(), String> {
-    asked.run.color = match value {
-        "" | "always" => ColorWhen::Always,
-        "never" => ColorWhen::Never,
-        "auto" => ColorWhen::Auto,
-        _ => return Err("expected always, never or auto".to_owned()),
-    };
+    asked.run.color = ColorWhen::parse(value)?;
     Ok(())
 }
 
@@ -76,6 +71,15 @@ pub(super) fn eta(asked: &mut Asked, value: &str) -> Result<(), String> {
             asked.notes.ignore("expected always, never or auto".to_owned(), "; taken as auto")?;
             EtaWhen::Auto
         }
+    };
+    Ok(())
+}
+
+pub(super) fn live(asked: &mut Asked, value: &str) -> Result<(), String> {
+    asked.run.live = match value {
+        "line" => LiveView::Line,
+        "full" => LiveView::Full,
+        _ => return Err("expected line or full".to_owned()),
     };
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! The I/O errors that a job tolerates.
 //!
 //! A job tolerates an error if `continue_on_error` or `ignore_error` names the kind of I/O, and the error is in the list
-//! of `ignore_error` for that kind. Without a list these are `EIO` and `EILSEQ`, with which a medium reports lost data.
-//! Any other error would occur again and again.
+//! of `ignore_error` for that kind. Without a list these are `EIO` and `EILSEQ`, with which a medium reports lost data,
+//! and with `io_timeout` also `ETIMEDOUT`. Any other error would occur again and again.
 
 use iolite_options::JobOptions;
 use serde::{Deserialize, Serialize};
@@ -20,10 +20,13 @@ pub struct Tolerance {
 }
 
 impl Tolerance {
-    fn new(goes_on: bool, ignored: &[i32]) -> Tolerance {
+    fn new(goes_on: bool, ignored: &[i32], limits_time: bool) -> Tolerance {
         match (goes_on, ignored) {
             (false, []) => Tolerance::default(),
-            (true, []) => Tolerance { counts: true, errnos: LOST_DATA.to_vec() },
+            (true, []) => {
+                let too_late = limits_time.then_some(libc::ETIMEDOUT);
+                Tolerance { counts: true, errnos: LOST_DATA.into_iter().chain(too_late).collect() }
+            }
             (_, ignored) => Tolerance { counts: true, errnos: ignored.to_vec() },
         }
     }
@@ -44,10 +47,11 @@ pub struct ErrorRules {
 
 pub(super) fn rules(options: &JobOptions) -> ErrorRules {
     let (goes_on, ignored) = (options.errors.continue_on_error, &options.errors.ignore_error);
+    let limits_time = options.errors.io_timeout > 0;
     ErrorRules {
-        read: Tolerance::new(goes_on.read, &ignored.read),
-        write: Tolerance::new(goes_on.write, &ignored.write),
-        verify: Tolerance::new(goes_on.verify, &ignored.verify),
+        read: Tolerance::new(goes_on.read, &ignored.read, limits_time),
+        write: Tolerance::new(goes_on.write, &ignored.write, limits_time),
+        verify: Tolerance::new(goes_on.verify, &ignored.verify, false),
         dump: options.errors.error_dump,
     }
 }
@@ -68,6 +72,17 @@ mod tests {
         };
         let rules = rules(&options);
         [rules.read, rules.write]
+    }
+
+    #[test]
+    fn io_that_took_too_long_is_tolerated_like_lost_data() {
+        let errors = ErrorOptions {
+            continue_on_error: ErrorKinds { read: true, write: false, verify: false },
+            io_timeout: 1,
+            ..ErrorOptions::default()
+        };
+        let rules = rules(&JobOptions { errors, ..JobOptions::default() });
+        assert!(rules.read.errnos.contains(&libc::ETIMEDOUT) && rules.write.errnos.is_empty());
     }
 
     #[test]

@@ -57,6 +57,8 @@ pub struct IssueRules {
     pub time_decides: bool,
     /// The longest time that an I/O may take, per direction; `u64::MAX` = no limit.
     pub max_latency_ns: [u64; 3],
+    /// The longest time that an I/O may be in flight; `u64::MAX` = no limit.
+    pub io_timeout_ns: u64,
 }
 
 impl IssueRules {
@@ -72,6 +74,7 @@ impl IssueRules {
             serialize_overlap,
             write_barrier,
             max_latency_ns: _,
+            io_timeout_ns: _,
             depth: _,
             batch: _,
             complete_min: _,
@@ -93,7 +96,13 @@ impl IssueRules {
             ranges: _,
             time_decides: _,
         } = *self;
-        works || serialize_overlap || write_barrier > 0 || self.limits_latency()
+        works || serialize_overlap || write_barrier > 0 || self.limits_latency() || self.limits_time()
+    }
+
+    /// Whether `io_timeout` is set.
+    #[inline(always)]
+    pub fn limits_time(&self) -> bool {
+        self.io_timeout_ns < u64::MAX
     }
 
     /// Whether `max_latency` is set for any direction.
@@ -177,8 +186,13 @@ pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_work
             || options.schedule.ramp_size > 0
             || options.rates.latency_target > 0
             || max_latency_ns != [u64::MAX; 3]
+            || options.errors.io_timeout > 0
             || options.writes_logs(),
         max_latency_ns,
+        io_timeout_ns: match options.errors.io_timeout {
+            0 => u64::MAX,
+            limit => limit.saturating_mul(1000),
+        },
     }
 }
 

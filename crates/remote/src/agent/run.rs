@@ -3,11 +3,11 @@
 use super::ending::by_signal;
 use super::limits::Pace;
 use super::turn::Turn;
-use super::{GRACE, SHORT, Shared, pong};
+use super::{GRACE, SHORT, Settings, Shared, pong};
 use crate::child;
 use crate::connection::Connection;
 use crate::frame::{self, FrameError};
-use crate::message::{FromAgent, Message, ToAgent};
+use crate::message::{FromAgent, Message, SHOWN, ToAgent};
 use crate::spool;
 use crate::user;
 use iolite_os::signals;
@@ -79,8 +79,8 @@ pub(super) fn run(
     // With fio, two agents of one machine share files.
     let mark = if request.as_fio { "" } else { &shared.mark };
     let client = address.map(|address| format!("{address}{mark}"));
-    let started = match child::start(request.as_fio, &shared.settings.permissions, &spool, client.as_deref())
-    {
+    let Settings { permissions, show, .. } = &shared.settings;
+    let started = match child::start(request.as_fio, permissions, &spool, client.as_deref(), show.is_some()) {
         Ok(started) => started,
         Err(error) => {
             let why = format!("cannot be started: {error}");
@@ -176,7 +176,7 @@ fn relay(
     let mut reader = connection.clone();
     thread::scope(|scope| {
         let told = thread::Builder::new().spawn_scoped(scope, || {
-            let result = hand_on(channel, &writer, process, progress, turn);
+            let result = hand_on(channel, &writer, process, shared, progress, turn);
             progress.is_over.store(true, SeqCst);
             result
         });
@@ -317,6 +317,7 @@ fn hand_on(
     mut channel: &UnixStream,
     writer: &Mutex<Connection>,
     process: &Child,
+    shared: &Shared,
     progress: &Progress,
     turn: &Turn<'_>,
 ) -> Result<(), String> {
@@ -331,6 +332,14 @@ fn hand_on(
             return Ok(());
         }
         let (frame, end) = match frame {
+            Ok(frame) if frame[0] == SHOWN => {
+                if let (Some(show), Ok(FromAgent::Shown(shown))) =
+                    (&shared.settings.show, frame::decode(&frame))
+                {
+                    (show.0)(*shown);
+                }
+                continue;
+            }
             Ok(frame) if frame[0] == done => (frame, Some(End::Done)),
             Ok(frame) if frame[0] == refused => (frame, Some(End::Refused)),
             Ok(frame) => (frame, None),
@@ -388,7 +397,7 @@ fn how_it_died(process: &Child, error: &FrameError) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Settings, turn};
+    use super::super::turn;
     use super::*;
     use crate::child::Permissions;
     use crate::stream::Stream;
@@ -409,6 +418,7 @@ mod tests {
             names_clients: true,
             program: "test",
             log: |_| {},
+            show: None,
         });
         let turn = turn::take(&shared.turns);
         let mut process = std::process::Command::new("sh").args(["-c", "kill -9 $$"]).spawn().unwrap();

@@ -184,7 +184,7 @@ impl Ear {
     /// Acts on a message. Returns a message for the coordinator if it is the last one.
     fn act(&mut self, message: FromAgent) -> Result<Option<Told>, String> {
         let told = match message {
-            FromAgent::Hello(_) | FromAgent::Pong { .. } => return Ok(None),
+            FromAgent::Hello(_) | FromAgent::Pong { .. } | FromAgent::Shown(_) => return Ok(None),
             FromAgent::Warning(text) => Told::Warning(text),
             FromAgent::Begun(begun) => Told::Begun(begun),
             FromAgent::Event(event) => match self.keep_step(event) {

@@ -2,7 +2,7 @@
 
 use super::{FIGURES, Rates};
 use crate::units::{self, Units};
-use iolite_stats::Snapshot;
+use iolite_stats::{Snapshot, Stuck};
 use iolite_types::Direction;
 
 /// The columns of a terminal whose width is unknown.
@@ -12,6 +12,10 @@ const BAR: (usize, usize) = (5, 30);
 
 /// The line, in at most this many columns. If there is little room, figures are shorter.
 pub fn line(snapshot: &Snapshot, rates: &Rates, p99: Option<u64>, columns: usize) -> String {
+    if snapshot.is_laying_out {
+        let line = format!("laying out files, {} so far", time_left(snapshot.elapsed_ns / 1_000_000_000));
+        return line.chars().take(columns).collect();
+    }
     let percent = snapshot.percent.map(|percent| percent.clamp(0.0, 100.0));
     let begin = match percent {
         Some(percent) => format!("{} {percent:3.0}%", phase(snapshot)),
@@ -39,7 +43,7 @@ pub fn line(snapshot: &Snapshot, rates: &Rates, p99: Option<u64>, columns: usize
 }
 
 /// What most of the workers do that have not ended.
-fn phase(snapshot: &Snapshot) -> &'static str {
+pub fn phase(snapshot: &Snapshot) -> &'static str {
     match snapshot.summed().state {
         '/' => "ramp",
         'V' => "verifying",
@@ -56,23 +60,23 @@ fn figures(snapshot: &Snapshot, rates: &Rates, p99: Option<u64>, is_short: bool)
     let units = Units { kb_base: snapshot.kb_base, unit_base: snapshot.unit_base, figures: FIGURES };
     let is_expected = |of: Direction| snapshot.workers.iter().any(|worker| worker.running && worker.uses[of]);
     let shown = Direction::ALL.into_iter().filter(|&of| rates.iops[of] > 0 || is_expected(of));
-    let mut figures: Vec<String> = shown
-        .map(|of| {
-            let iops = units::count(rates.iops[of], FIGURES);
-            let bandwidth = units.live_rate(rates.bandwidth[of]);
-            match is_short {
-                true => format!("{} {iops} {bandwidth}", &of.name()[..1]),
-                false => format!("{} {iops} IOPS {bandwidth}", of.name()),
-            }
-        })
-        .collect();
+    let stuck = snapshot.stuck.iter().map(Stuck::in_words);
+    let rates = shown.map(|of| {
+        let iops = units::count(rates.iops[of], FIGURES);
+        let bandwidth = units.live_rate(rates.bandwidth[of]);
+        match is_short {
+            true => format!("{} {iops} {bandwidth}", &of.name()[..1]),
+            false => format!("{} {iops} IOPS {bandwidth}", of.name()),
+        }
+    });
+    let mut figures: Vec<String> = stuck.chain(rates).collect();
     figures.extend(p99.map(|ns| format!("p99 {}", latency(ns))));
     figures.extend(snapshot.eta_s.map(|seconds| format!("{} left", time_left(seconds))));
     figures
 }
 
-/// Three figures: `82.4us`.
-fn latency(ns: u64) -> String {
+/// A latency in three figures: `82.4us`.
+pub fn latency(ns: u64) -> String {
     let (divisor, unit) = match ns {
         0..1_000 => (1.0, "ns"),
         1_000..1_000_000 => (1e3, "us"),
@@ -84,7 +88,8 @@ fn latency(ns: u64) -> String {
     format!("{value:.decimals$}{unit}")
 }
 
-fn time_left(seconds: u64) -> String {
+/// A time in its two largest units: `2m00s`.
+pub fn time_left(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds}s"),
         120..7200 => format!("{}m{:02}s", seconds / 60, seconds % 60),
@@ -125,9 +130,16 @@ mod tests {
         assert_eq!(of(&snapshot, 40), "running  45% r 82.3k 321MiB/s, 5s left");
         assert_eq!(of(&snapshot, 25), "running  45% 5s left");
         assert_eq!(of(&snapshot, 12), "running  45%");
+        let file = "/dev/vdb".to_owned();
+        snapshot.stuck = Some(Stuck { ios: 1, age_ns: 34_000_000_000, file, offset: 81920 });
+        let told = "running  45% 1 I/O in flight for 34 s: /dev/vdb offset 81920, 5s left";
+        assert_eq!(of(&snapshot, 74), told, "it matters more than rates");
+        snapshot.stuck = None;
         snapshot.percent = None;
         snapshot.workers[0].state = 'V';
         assert_eq!(of(&snapshot, 100), format!("verifying {figures}"));
+        let layout = Snapshot { is_laying_out: true, elapsed_ns: 3_000_000_000, ..snapshot.clone() };
+        assert_eq!(of(&layout, 100), "laying out files, 3s so far");
         assert_eq!(of(&Snapshot::default(), 5), "setti");
         let latencies = [0, 999, 1000, 82_430, 210_400, 3_561_000, 12_000_000_000].map(latency);
         assert_eq!(latencies, ["0ns", "999ns", "1.00us", "82.4us", "210us", "3.56ms", "12.0s"]);

@@ -16,7 +16,7 @@ use iolite_plan::verification::Rivalries;
 use iolite_plan::{Layout, Plan};
 use iolite_verify::Owners;
 use iolite_worker::creation;
-use iolite_worker::{Worker, ZoneMaps};
+use iolite_worker::{UnitTables, Worker, ZoneMaps};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -31,6 +31,8 @@ pub(super) struct Shared {
     /// The zones that workers share.
     pub(super) zones: Arc<ZoneMaps>,
     pub(super) arena: Arc<Arena>,
+    /// The units of all workers.
+    pub(super) units: Arc<UnitTables>,
     pub(super) messages: Socket,
     pub(super) clock: Clock,
     pub(super) idle_meter: Option<IdleMeter>,
@@ -60,6 +62,7 @@ impl Shared {
             owners: &self.owners,
             zones: &self.zones,
             stages: self.stages.as_ref().map(StageCollection::area),
+            units: &self.units,
         };
         worker.run()
     }

@@ -49,10 +49,26 @@ impl Controller<'_> {
         }
     }
 
+    /// Sends a snapshot for the status line while files are laid out, since `began`.
+    pub(super) fn tell_layout(&mut self, began: u64, events: &mut Events<'_>) {
+        let now = self.now();
+        if let Some(interval) = self.settings.eta_interval
+            && now >= self.next_eta
+        {
+            self.next_eta = now + interval.as_nanos() as u64;
+            let elapsed_ns = now.saturating_sub(began);
+            let snapshot = Snapshot { is_laying_out: true, elapsed_ns, ..Snapshot::default() };
+            self.tell(None, EventKind::Snapshot(Box::new(snapshot)), events);
+        }
+    }
+
     /// Sends a snapshot for the run's series.
     pub(super) fn tell_sample(&self, events: &mut Events<'_>) {
         if self.settings.sample_interval.is_some() {
-            let snapshot = self.snapshot(self.settings.sample_latencies);
+            let mut snapshot = self.snapshot(self.settings.sample_latencies);
+            if self.settings.sample_disks {
+                snapshot.disks = self.disks.snapshots();
+            }
             self.tell(None, EventKind::Sample(Box::new(snapshot)), events);
         }
     }
@@ -86,7 +102,9 @@ impl Controller<'_> {
 
     pub(super) fn snapshot(&self, with_latencies: bool) -> Snapshot {
         let now = self.now();
-        let mut snapshot = Snapshot { elapsed_ns: self.lasted(), kb_base: 1024, ..Snapshot::default() };
+        let stuck = self.stuck.clone();
+        let mut snapshot =
+            Snapshot { elapsed_ns: self.lasted(), kb_base: 1024, stuck, ..Snapshot::default() };
         for worker in &self.plan.workers {
             let job = self.plan.job_of(worker);
             snapshot.workers.push(self.worker_snapshot(worker.index, job, with_latencies));
@@ -109,6 +127,7 @@ impl Controller<'_> {
             open_files: slot.control.open_files.load(Relaxed),
             uses: PerDirection::new(job.rw.reads(), job.rw.writes(), job.rw.trims()),
             limits: job.limits,
+            failures: slot.stats.failures(),
             ..WorkerSnapshot::default()
         };
         let (counters, resets) = slot.stats.counters(with_latencies);

@@ -28,7 +28,7 @@ pub(super) struct Signs {
     /// Since when `life` is unchanged.
     since: u64,
     /// When it was killed; 0 = not killed.
-    killed: u64,
+    pub(super) killed: u64,
 }
 
 impl Controller<'_> {
@@ -38,6 +38,9 @@ impl Controller<'_> {
             if signal == libc::SIGUSR1 {
                 let report = self.fresh_report();
                 self.tell(None, EventKind::Status(Box::new(report)), events);
+                if self.settings.tells_flights {
+                    self.tell_flights(events);
+                }
                 continue;
             }
             match self.requests.take(Instant::now()) {
@@ -137,7 +140,7 @@ impl Controller<'_> {
         Ok(())
     }
 
-    fn look_for_life(&mut self, index: usize, now: u64) {
+    pub(super) fn look_for_life(&mut self, index: usize, now: u64) {
         let control = &self.arena.slot(index).control;
         let life = Some((control.phase(), control.log_writes.load(Relaxed)));
         let signs = &mut self.members[index].signs;
@@ -147,7 +150,7 @@ impl Controller<'_> {
     }
 
     /// Whether a worker hangs and has not been killed yet.
-    fn hangs(&self, index: usize, now: u64) -> bool {
+    pub(super) fn hangs(&self, index: usize, now: u64) -> bool {
         let member = &self.members[index];
         let patience = if self.has_unsaved(index) { HANGING_WITH_LOGS_NS } else { HANGING_NS };
         member.end.is_none() && member.signs.killed == 0 && now - member.signs.since >= patience
@@ -165,14 +168,17 @@ impl Controller<'_> {
             self.tell(Some(index as u32), EventKind::Trouble(text), events);
         }
         let phase = self.arena.slot(index).control.phase().in_words();
-        let what = format!("func=given up: it hung while it was {phase}");
+        let mut what = format!("func=given up: it hung while it was {phase}");
+        if let Some(waits) = self.oldest_in_words(index, now) {
+            what = format!("{what}, {waits}");
+        }
         let member = &mut self.members[index];
         member.signs.killed = now;
         member.doom = Some(JobError { errno: libc::EINTR, what });
     }
 
     /// Stops waiting for processes that do not end when killed.
-    fn leave_undying(&mut self, now: u64, events: &mut Events<'_>) {
+    pub(super) fn leave_undying(&mut self, now: u64, events: &mut Events<'_>) {
         for index in 0..self.members.len() {
             let member = &mut self.members[index];
             if member.end.is_none() && member.signs.killed > 0 && now - member.signs.killed > DYING_NS {

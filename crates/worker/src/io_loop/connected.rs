@@ -32,7 +32,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 self.engine.leave();
             }
             // SAFETY: the unit's buffer is valid (see `submit`), its file open, and it is not in flight.
-            queued = unsafe { self.engine.queue(&self.flight.units[index as usize]) };
+            queued = unsafe { self.engine.queue(&self.flight.table.units[index as usize]) };
         }
     }
 
@@ -52,9 +52,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     #[cold]
     pub(super) fn other_end_is_done(&mut self, index: u32) {
         self.end.stopping = true;
-        let sends = self.flight.units[index as usize].operation == Operation::Write;
+        let sends = self.flight.table.units[index as usize].operation == Operation::Write;
         if sends && self.rules.runtime_ns == u64::MAX {
-            let name = self.files.name(self.flight.units[index as usize].file);
+            let name = self.files.name(self.flight.table.units[index as usize].file);
             let text =
                 format!("{name}: the other end has finished; the job ends before it has sent all its data");
             Message::Warning(self.errors.worker(), text).send(self.errors.messages());
@@ -74,7 +74,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.event(now, true);
         if was_ramping
             && !self.time.ramping
-            && let Some(direction) = self.flight.units[index as usize].operation.direction()
+            && let Some(direction) = self.flight.table.units[index as usize].operation.direction()
         {
             // The reset at the end of the ramp cleared the count of issued units, so count it again.
             self.stats.directions[direction.index()].issued.add(1);
@@ -91,7 +91,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         // A short I/O whose rest is withdrawn remains issued, and counts as short.
         if marks & (REST | UNCOUNTED) == 0
-            && let Some(direction) = self.flight.units[index as usize].operation.direction()
+            && let Some(direction) = self.flight.table.units[index as usize].operation.direction()
         {
             let issued = &self.stats.directions[direction.index()].issued;
             issued.set(issued.get().saturating_sub(1));

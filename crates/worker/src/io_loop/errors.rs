@@ -69,7 +69,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Handles a failed I/O. It counts as an I/O, without latency and bytes.
     #[cold]
     pub(super) fn io_failed(&mut self, index: u32, errno: Errno) {
-        let attempt = Attempt::of(&self.flight.units[index as usize]);
+        let attempt = self.attempt(index);
         let (errno, why) = match errno {
             NOTHING_MOVED => (Errno(libc::EIO), " (the file ends before)"),
             errno => (errno, ""),
@@ -80,7 +80,17 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         };
         let told = self.engine.explain(index).or_else(|| self.why_unreadable(&attempt));
         let told = told.map(|told| format!(" ({told})"));
-        let why = told.as_deref().unwrap_or(why);
+        self.io_failed_because(index, errno, told.as_deref().unwrap_or(why));
+    }
+
+    fn attempt(&self, index: u32) -> Attempt {
+        Attempt::of(&self.flight.table.units[index as usize])
+    }
+
+    /// Handles a failed I/O. `why` follows the system's text about the error.
+    #[cold]
+    pub(super) fn io_failed_because(&mut self, index: u32, errno: Errno, why: &str) {
+        let attempt = self.attempt(index);
         if let Some(direction) = attempt.operation.direction() {
             self.stats.directions[direction.index()].ios.add(1);
         }
@@ -103,7 +113,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             let is_first = self.end.failure.is_none();
             self.end_with(attempt, errno, why);
             if is_first && errno.0 == libc::EINVAL && self.errors.direct {
-                self.advise(attempt, self.flight.units[index as usize].buffer.addr() as u64);
+                self.advise(attempt, self.flight.table.units[index as usize].buffer.addr() as u64);
             }
             if is_first
                 && errno.0 == libc::EIO
@@ -159,8 +169,13 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.fail(Failure { errno, attempt: Some(attempt), missed: None });
     }
 
-    /// Counts an error if the job counts errors of that kind.
+    /// Counts a failure, also as an error if the job counts errors of that kind.
     pub(super) fn count_error(&self, operation: Operation, errno: Errno) {
+        // Stopping a worker interrupts its system calls.
+        if errno.0 != libc::EINTR || !self.control.terminating() {
+            let place = operation.direction().map_or(Direction::ALL.len(), Direction::index);
+            self.stats.failures[place].count(errno.0);
+        }
         if self.errors.of(operation).counts {
             self.count(errno);
         }

@@ -1,15 +1,18 @@
 //! Units: free, waiting for a commit, or in flight, and when each was made and issued.
 
 use super::buffers::UnitBuffers;
+use crate::in_flight::Table;
 use iolite_engine::{Completion, Unit};
 use iolite_types::Operation;
 
 /// When a unit was made and issued, in nanoseconds of the clock.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Stamps {
+pub struct Stamps {
+    /// It was made.
     pub start: u64,
+    /// It was issued; 0 = it was not yet, or is a synchronous engine's.
     pub issue: u64,
-    /// [`UNCOUNTED`] and [`REST`]: the parts of the unit that are not counted; 0 = everything counts.
+    /// `UNCOUNTED`, `REST` and `GIVEN_UP`: the parts of the unit that are not counted; 0 = everything counts.
     pub marks: u8,
 }
 
@@ -17,6 +20,9 @@ pub(super) struct Stamps {
 pub(super) const UNCOUNTED: u8 = 1;
 /// The unit is the rest of a short I/O. Its submission was counted with its first part.
 pub(super) const REST: u8 = 2;
+
+/// The unit's I/O has taken too long and has failed, but has not come back.
+pub const GIVEN_UP: u8 = 4;
 
 /// When a completed unit was made, issued and reaped, in nanoseconds of the clock. Zeros if no time is measured.
 #[derive(Clone, Copy, Debug)]
@@ -31,21 +37,18 @@ pub(super) struct Times {
     pub queued: bool,
 }
 
-/// The units of a loop. Allocates only when it is created, but touches only the memory of units that are in use: a depth
+/// The units of a loop. Allocates only when it is created, and touches only the memory of units that are in use: a depth
 /// that is never reached costs nothing.
-pub(super) struct Flight {
-    /// The existing units; a unit's index is its place here.
-    pub units: Vec<Unit>,
-    /// When each unit was made and issued.
-    pub stamps: Vec<Stamps>,
+pub(super) struct Flight<'a> {
+    /// The existing units (a unit's index is its place here), when each was made and issued, and which are free for the
+    /// next I/O.
+    pub table: Table<'a>,
     /// The most units: the depth.
     room: u32,
     /// The I/O priority of new units.
     priority: u16,
     /// Where each unit's buffer begins.
     pub buffers: UnitBuffers,
-    /// Units that are free for the next I/O.
-    pub free: Vec<u32>,
     /// Units that are queued but not yet committed.
     pub pending: Vec<u32>,
     /// The completions of one reap.
@@ -54,7 +57,9 @@ pub(super) struct Flight {
     pub partial: Vec<u32>,
     /// The number of rests of short I/Os among the pending units.
     pub rests: u32,
-    /// The number of units in flight.
+    /// The number of units whose I/O was given up. They are in use until it comes back.
+    pub given_up: u32,
+    /// The number of units in flight, without those given up.
     pub count: u32,
     /// The most units that may be in flight now: the depth, or the value that the search for a depth has chosen.
     pub limit: u32,
@@ -64,21 +69,20 @@ pub(super) struct Flight {
     pub fresh_stamp: u64,
 }
 
-impl Flight {
-    /// Room for `depth` units with this I/O priority, the first `ready` of which are there and free.
-    pub fn new(depth: u32, ready: u32, buffers: UnitBuffers, priority: u16) -> Self {
+impl<'a> Flight<'a> {
+    /// Room for `depth` units with this I/O priority in this table, the first `ready` of which are there and free.
+    pub fn new(table: Table<'a>, depth: u32, ready: u32, buffers: UnitBuffers, priority: u16) -> Self {
         let room = depth as usize;
         let mut flight = Flight {
-            units: Vec::with_capacity(room),
-            stamps: Vec::with_capacity(room),
+            table,
             room: depth,
             priority,
             buffers,
-            free: Vec::with_capacity(room),
             pending: Vec::with_capacity(room),
             done: Vec::with_capacity(room),
             partial: Vec::with_capacity(room),
             rests: 0,
+            given_up: 0,
             count: 0,
             limit: depth,
             fresh_stamp: 0,
@@ -87,13 +91,13 @@ impl Flight {
             flight.another();
         }
         // The unit that was made first is used first.
-        flight.free.extend((0..flight.units.len() as u32).rev());
+        (0..flight.table.units.len() as u32).rev().for_each(|index| flight.table.free.push(index));
         flight
     }
 
     /// Whether as many units as the depth allows are in use.
     pub fn is_exhausted(&self) -> bool {
-        self.free.is_empty() && self.units.len() == self.room as usize
+        self.table.free.is_empty() && self.table.units.len() == self.room as usize
     }
 
     /// Makes another unit, which is not among the free ones.
@@ -102,9 +106,9 @@ impl Flight {
     ///
     /// If there are as many units as the depth: the loop makes room before it submits.
     pub fn another(&mut self) -> u32 {
-        let index = self.units.len() as u32;
+        let index = self.table.units.len() as u32;
         assert!(index < self.room, "a unit is always free");
-        self.units.push(Unit {
+        self.table.push(Unit {
             buffer: self.buffers.start_of(index),
             length: 0,
             offset: 0,
@@ -113,7 +117,6 @@ impl Flight {
             operation: Operation::Read,
             priority: self.priority,
         });
-        self.stamps.push(Stamps::default());
         index
     }
 }

@@ -3,7 +3,7 @@
 
 use super::IoLoop;
 use super::failure::{Attempt, Failure, Missed};
-use super::flight::Times;
+use super::flight::{GIVEN_UP, Times};
 use super::verify::is_check;
 use crate::pace::Pause;
 use crate::syncs::Due;
@@ -28,7 +28,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         match target.step(now) {
             Step::Stay => {}
             Step::Depth(depth) => {
-                self.flight.limit = depth;
+                self.flight.limit = depth.min(self.rules.depth - self.flight.given_up).max(1);
                 self.control.found_depth.store(depth, Relaxed);
                 if anew {
                     self.count_anew(now);
@@ -204,7 +204,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             return;
         }
         let Some(offset) = self.engine.placed(index) else { return };
-        self.flight.units[index as usize].offset = offset;
+        self.flight.table.units[index as usize].offset = offset;
         if let Some(verification) = &mut self.extras.verification {
             verification.landed(index, offset);
         }
@@ -214,7 +214,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     #[inline(always)]
     pub(super) fn learn(&mut self, index: u32, fate: Fate) {
         if self.generator.learns() && !self.is_check(index) {
-            let Attempt { operation, file, offset, length } = self.whole(&self.flight.units[index as usize]);
+            let Attempt { operation, file, offset, length } =
+                self.whole(&self.flight.table.units[index as usize]);
             if let Some(direction) = operation.direction() {
                 self.generator.completed(&Io { offset, length, file, direction }, fate);
             }
@@ -246,13 +247,14 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Whether this I/O overlaps one in flight. A short I/O counts with all of its bytes until its rest is complete:
     /// otherwise its rest could overtake a write to the part already moved.
     pub(super) fn overlaps(&self, io: &Io) -> bool {
-        self.flight.units.iter().any(|unit| {
+        self.flight.table.units.iter().any(|unit| {
             let whole = self.whole(unit);
             unit.file == io.file
                 && whole.offset < io.offset + io.length
                 && io.offset < whole.offset + whole.length
                 // Units that are not in flight have length 0 (see `release`).
                 && unit.length > 0
+                && self.flight.table.stamps[unit.index as usize].marks & GIVEN_UP == 0
         })
     }
 
@@ -279,9 +281,13 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             return;
         }
         self.await_unit();
-        let index = self.flight.free.pop().unwrap_or_else(|| self.another_unit(start).0);
+        if self.flight.is_exhausted() {
+            self.files.left(sync.file);
+            return;
+        }
+        let index = self.flight.table.free.pop().unwrap_or_else(|| self.another_unit(start).0);
         let buffer = self.flight.buffers.start_of(index);
-        let unit = &mut self.flight.units[index as usize];
+        let unit = &mut self.flight.table.units[index as usize];
         unit.buffer = buffer;
         unit.operation = sync.operation;
         unit.file = sync.file;
@@ -302,7 +308,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Closes a file that the workload has finished with, at once or after its pending syncs. (Those are
     /// not issued here: syncs come between two I/Os, and there may be no other I/O.)
     pub(super) fn close_file(&mut self, file: u32) {
-        if self.extras.syncs.holds_open(file) {
+        if self.extras.syncs.holds_open(file) || self.has_given_up() {
             return;
         }
         if self.files.must_drain_to_close() {
@@ -317,7 +323,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn count_for_pace(&mut self, index: u32, bytes: u64) {
         if !self.is_check(index)
             && let Some(pace) = &mut self.extras.pace
-            && let Some(direction) = self.flight.units[index as usize].operation.direction()
+            && let Some(direction) = self.flight.table.units[index as usize].operation.direction()
         {
             pace.completed(direction, bytes);
         }
@@ -328,7 +334,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let role =
             self.extras.verification.as_mut().map_or(Role::Plain, |verification| verification.role(index));
         let latency = times.complete.saturating_sub(times.start);
-        let unit = &self.flight.units[index as usize];
+        let unit = &self.flight.table.units[index as usize];
         let whole = self.whole(unit);
         trace!(target: "io", "complete: {}, {latency} ns", self.in_words(&whole));
         if self.time.ramping

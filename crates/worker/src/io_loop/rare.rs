@@ -3,7 +3,7 @@
 use super::IoLoop;
 use super::errors::NOTHING_MOVED;
 use super::failure::Failure;
-use super::flight::{REST, Stamps, Times, UNCOUNTED};
+use super::flight::{GIVEN_UP, REST, Stamps, Times, UNCOUNTED};
 use crate::usage;
 use iolite_engine::{Completion, Engine, Outcome, Requests, WITHDRAWN};
 use iolite_os::shared::{Phase, attention};
@@ -37,8 +37,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     #[cold]
     pub(super) fn complete_unusually(&mut self, index: u32, outcome: Outcome, times: Times) {
         self.flight.fresh_stamp = 0;
-        let marks = if times.queued { self.flight.stamps[index as usize].marks } else { 0 };
-        let unit = &mut self.flight.units[index as usize];
+        let marks = if times.queued { self.flight.table.stamps[index as usize].marks } else { 0 };
+        let unit = &mut self.flight.table.units[index as usize];
         debug!(
             target: "io",
             "complete: off={:#x}, len={:#x}, {}, file number {}, {}",
@@ -63,13 +63,13 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 unit.buffer = unit.buffer.wrapping_add(bytes as usize);
                 unit.offset += bytes;
                 unit.length -= bytes;
-                self.flight.stamps[index as usize] =
+                self.flight.table.stamps[index as usize] =
                     Stamps { start: times.start, issue: 0, marks: marks | REST };
                 self.flight.partial.push(index);
                 return;
             }
             Err(errno) if FULL && self.reads_what_differs(index, errno) => {
-                self.flight.stamps[index as usize] =
+                self.flight.table.stamps[index as usize] =
                     Stamps { start: times.start, issue: 0, marks: marks | REST };
                 self.flight.partial.push(index);
                 return;
@@ -78,7 +78,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 // Its commit has recorded how long its submission took.
                 if self.rules.slat
                     && marks == 0
-                    && let Some(direction) = self.flight.units[index as usize].operation.direction()
+                    && let Some(direction) = self.flight.table.units[index as usize].operation.direction()
                 {
                     let slat = &self.stats.directions[direction.index()].slat;
                     slat.forget(times.issue.saturating_sub(times.start));
@@ -99,7 +99,11 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     #[cold]
     pub(super) fn finish_uncounted(&mut self, completion: &Completion) -> bool {
         let index = completion.unit;
-        let unit = &self.flight.units[index as usize];
+        if self.flight.table.stamps[index as usize].marks & GIVEN_UP != 0 {
+            self.came_back(index);
+            return true;
+        }
+        let unit = &self.flight.table.units[index as usize];
         let is_sync = unit.operation.direction().is_none();
         if completion.outcome.is_err() || (!is_sync && completion.outcome != Ok(unit.length)) {
             return false;
@@ -119,6 +123,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if FULL && let Some(verification) = &mut self.extras.verification {
             let role = verification.role(index);
             if self.act_on(index, role) {
+                self.flight.table.stamps[index as usize].issue = 0;
                 return true;
             }
         }
@@ -146,7 +151,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 self.drop_unit(index);
                 continue;
             }
-            let Stamps { start, marks, .. } = self.flight.stamps[index as usize];
+            let Stamps { start, marks, .. } = self.flight.table.stamps[index as usize];
             let ready = if self.rules.timed() { self.clock.now() } else { 0 };
             self.issue(index, start, ready, marks);
         }
@@ -157,7 +162,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Frees a unit that was made but will not be issued (again).
     #[cold]
     pub(super) fn drop_unit(&mut self, index: u32) {
-        if let Some(direction) = self.flight.units[index as usize].operation.direction() {
+        if let Some(direction) = self.flight.table.units[index as usize].operation.direction() {
             self.stats.directions[direction.index()].dropped.add(1);
         }
         if FULL {
@@ -255,7 +260,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Discards the measurements so far. Units in flight belong to them and will not be counted.
     pub(super) fn count_anew(&mut self, now: u64) {
-        self.flight.stamps.iter_mut().for_each(|stamps| stamps.marks |= UNCOUNTED);
+        self.flight.table.stamps.iter_mut().for_each(|stamps| stamps.marks |= UNCOUNTED);
         self.stats.reset(now);
         if E::REQUESTS {
             self.time.requests_before = self.engine.requests();

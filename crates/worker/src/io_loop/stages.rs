@@ -90,7 +90,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             stages.places[only as usize] = Place::default();
             return;
         }
-        let sectors = |index: u32| self.flight.units[index as usize].length.div_ceil(512) as u32;
+        let sectors = |index: u32| self.flight.table.units[index as usize].length.div_ceil(512) as u32;
         let together = self.flight.pending.iter().map(|&index| sectors(index)).sum();
         let mut before = 0;
         for &index in &self.flight.pending {

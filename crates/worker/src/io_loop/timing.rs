@@ -8,6 +8,8 @@ use iolite_engine::Requests;
 pub(super) struct Timing {
     /// The end of the ramp, or of the job; `u64::MAX` = never.
     pub next_event: u64,
+    /// When to look for I/Os that take too long.
+    pub next_overdue: u64,
     /// The next event, postponed while a pass reads back to its end even if the job's time is over.
     pub put_off: Option<u64>,
     /// The earliest end of the ramp.
@@ -26,6 +28,7 @@ impl Default for Timing {
     fn default() -> Self {
         Timing {
             next_event: u64::MAX,
+            next_overdue: 0,
             put_off: None,
             ramp_until: 0,
             ramping: false,

@@ -264,9 +264,10 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.extras.verification.as_mut()?.state.as_mut()
     }
 
-    /// If no unit is free, waits for one that is being checked.
+    /// If no unit is free, waits for one that is being checked, or whose I/O was given up. There may be none if the job
+    /// ends meanwhile.
     pub(super) fn await_unit(&mut self) {
-        while self.flight.is_exhausted() && self.collect(true) {}
+        while self.flight.is_exhausted() && (self.collect(true) || self.await_return()) {}
     }
 
     /// Handles the role of a completed unit. Returns whether the unit is still in use.
@@ -484,7 +485,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         {
             return false;
         }
-        let end = self.flight.units[index as usize].offset;
+        let end = self.flight.table.units[index as usize].offset;
         let Some(verification) = &mut self.extras.verification else { return false };
         if let Role::Check(io, expect) = verification.role(index) {
             self.stats.checked_blocks.add(1);
@@ -556,8 +557,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         Message::WrongData(self.errors.worker(), lines.join("\n")).send(self.errors.messages());
     }
 
-    /// Counts wrong data as an error if the job counts such errors.
+    /// Counts wrong data, also as an error if the job counts such errors.
     fn count_wrong_data(&self, errno: Errno) {
+        self.stats.failures[Direction::Read.index()].count(errno.0);
         if self.errors.counts_wrong_data() {
             self.count(errno);
         }

@@ -3,10 +3,13 @@
 use crate::subcommands::report;
 use crate::subcommands::runs::filter::UNKNOWN;
 use crate::subcommands::stored_run::Opened;
+use crate::terminal;
+use iolite_options::ColorWhen;
 use iolite_options::commands::Asked;
 use iolite_page::text;
 use iolite_report::clock;
 use iolite_store::Run;
+use iolite_summary::screen::Terminal;
 use iolite_types::RunStatus;
 use serde_json::json;
 use std::fmt::Write;
@@ -95,11 +98,18 @@ pub fn show(asked: &Asked, words: &[String]) -> Result<String, String> {
         Some("json") => report,
         Some(format @ ("md" | "csv")) => {
             let value = iolite_stored::last_report(&report);
-            value.and_then(|value| report::in_short(&value, format)).map_err(|error| error.of(&name))?
+            value
+                .and_then(|value| report::in_short(&value, format, plain()))
+                .map_err(|error| error.of(&name))?
         }
         Some(_) => page()?,
     };
     report::deliver(asked, answer, std::iter::empty())
+}
+
+/// What `shown` leaves as it is.
+fn plain() -> Terminal {
+    terminal::of_output(ColorWhen::Never, false)
 }
 
 fn words_of(run: &Run, report: &str) -> Result<String, iolite_stored::NoReport> {
@@ -128,6 +138,6 @@ fn words_of(run: &Run, report: &str) -> Result<String, iolite_stored::NoReport> 
         line!(out, "{}", facts.join(", "));
     }
     out.push('\n');
-    out += &report::in_short(&report, "summary")?;
+    out += &report::in_short(&report, "summary", plain())?;
     Ok(shown(&out))
 }

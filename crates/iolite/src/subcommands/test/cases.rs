@@ -1,6 +1,6 @@
 //! The plan: the cases as ordinary jobs, and how long each takes.
 
-use super::remote::{self, Layout, Remote};
+use super::remote::{self, Layout, POOL_OBJECT, Remote};
 use iolite_findings::Role;
 use std::path::{Path, PathBuf};
 
@@ -184,7 +184,10 @@ impl Case {
             is_direct: place.is_direct,
             options: Vec::new(),
         };
-        if place.remote.as_ref().is_none_or(|remote| remote.layout != Layout::Disk) {
+        if place.remote.as_ref().is_some_and(Remote::is_pool) {
+            case.set("filename_format", format!("{}.$filenum", place.file.display()));
+            case.set("nrfiles", (place.bytes / POOL_OBJECT).max(1));
+        } else if place.remote.as_ref().is_none_or(|remote| remote.layout != Layout::Disk) {
             // A colon would begin another name.
             case.set("filename", place.file.display().to_string().replace(':', "\\:"));
         }
@@ -289,6 +292,10 @@ pub fn fill(place: &Place, pace: &Pace) -> Case {
     if place.remote.is_none() {
         case.set("fallocate", "none");
     }
+    if place.remote.as_ref().is_some_and(Remote::is_pool) {
+        // What is not written in the time is not used: whole objects.
+        case.set("file_service_type", "sequential");
+    }
     case.seconds = pace.fill;
     case.set("runtime", format!("{:.0}ms", pace.fill * 1000.0));
     case
@@ -353,7 +360,10 @@ pub fn main(place: &Place, pace: &Pace) -> Vec<Case> {
             .with(&[("rw", &"randrw"), ("rwmixread", &70), ("bs", &"4k")])
             .deep(depth, place.workers(depth), place.engine);
         cases.push(lasting(mix));
-        cases.extend([1, 8].map(|writers| lasting(durable(place, writers))));
+        // A write to a pool is durable when it completes, and a sync does nothing.
+        if !place.remote.as_ref().is_some_and(Remote::is_pool) {
+            cases.extend([1, 8].map(|writers| lasting(durable(place, writers))));
+        }
     }
     if place.has_names {
         cases.extend(names(place, pace));

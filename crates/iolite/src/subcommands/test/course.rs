@@ -4,7 +4,7 @@ use super::cases::{self, Case, DEPTHS, FIRST, Pace, Place, SIZES, Shape};
 use super::own_directory::OwnDirectory;
 use super::performer::{self, End};
 use super::progress::Progress;
-use super::remote::{Layout, OwnNames};
+use super::remote::{Layout, OwnNames, POOL_OBJECT, Remote};
 use super::rows::{self, Row};
 use super::target::{Kind, Target};
 use super::{NAME, Outcome, output};
@@ -192,7 +192,10 @@ impl<'a> Course<'a> {
             time += self.rounds as f64 * cases.iter().map(|case| case.seconds).sum::<f64>();
         }
         self.progress.expect(count);
-        self.progress.tell(&format!("this takes about {}", seconds(time.ceil())));
+        // In a steady state, cases end earlier.
+        let about = if self.pace.is_steady { "at most" } else { "about" };
+        let time = if time < 120.0 { time.ceil() } else { (time / 60.0).ceil() * 60.0 };
+        self.progress.tell(&format!("this takes {about} {}", seconds(time)));
     }
 
     fn remove_left(&mut self, target: &Target) -> Result<(), Stop> {
@@ -318,7 +321,9 @@ impl<'a> Course<'a> {
             return Err(Stop::Failed(format!("{}: it cannot be written to", site.target.name)));
         };
         let written = done.measured.main().map_or(0, |flow| flow.bytes as u64);
-        site.place.bytes = site.place.bytes.min(written >> 20 << 20);
+        let part =
+            if site.place.remote.as_ref().is_some_and(Remote::is_pool) { POOL_OBJECT } else { 1 << 20 };
+        site.place.bytes = site.place.bytes.min(written / part * part);
         if site.place.bytes < LEAST_FILLED {
             return Err(Stop::Failed(format!(
                 "{}: only {} could be written in {} s, which is too little to measure",

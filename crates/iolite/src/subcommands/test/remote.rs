@@ -22,6 +22,10 @@ const S3_ENDPOINTS: [&str; 2] = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"];
 const PASSWORD: &str = "IOLITE_HTTP_PASS";
 /// The parts in which large objects are sent.
 const PART: u64 = 8 << 20;
+/// The size of the objects of a pool, which is that of most clients (an OSD takes at most 128 MiB, and one object is at one place), and
+/// how many there are: a small cluster must not be filled by a test.
+pub const POOL_OBJECT: u64 = 4 << 20;
+pub const POOL_OBJECTS: u64 = 64;
 /// More than a block of any object has.
 const EACH: u64 = u32::MAX as u64;
 /// The objects of each size: name, bytes, and how many there are.
@@ -89,7 +93,10 @@ impl Remote {
                 _ => Err("an image is named rbd:POOL/IMAGE".to_owned()),
             },
             ("rados", None) if !rest.is_empty() && !rest.contains('/') => {
-                Ok(remote("pool of RADOS", Layout::File, "rados", vec![("pool", rest.to_owned())], ""))
+                let mut options = vec![("pool", rest.to_owned())];
+                // As the tools of Ceph do. (The engine does not look there, because that of fio does not.)
+                options.extend(std::env::var("CEPH_CONF").ok().map(|path| ("conf", path)));
+                Ok(remote("pool of RADOS", Layout::File, "rados", options, ""))
             }
             ("rados", _) => Err("a pool is named rados:POOL".to_owned()),
             ("nfs", Some(_)) => {
@@ -107,11 +114,12 @@ impl Remote {
         })
     }
 
-    /// Asks the storage. `block`: the size of objects, where each is a block; [`EACH`]: about each object.
+    /// Asks the storage, which gets the name of the disk if it is one. `block`: the size of objects, where each is a block;
+    /// [`EACH`]: about each object.
     fn ask<T: serde::Serialize + serde::de::DeserializeOwned>(
         &self,
         block: u64,
-        ask: impl FnOnce(&mut dyn Storage, &mut dyn FnMut()) -> io::Result<T>,
+        ask: impl FnOnce(&mut dyn Storage, &mut dyn FnMut(), &Path) -> io::Result<T>,
     ) -> Result<T, String> {
         let is_whole = self.is_s3 && block > PART;
         let whole = if is_whole { "http_object_mode=range\n" } else { "" };
@@ -125,17 +133,24 @@ impl Remote {
         let jobs = performer::jobs(&text)?;
         let job = jobs.first().ok_or("there is no job")?;
         let config = iolite_plan::resolve::storage_config(job);
+        // (Passwords in names are options by now.)
+        let disk = PathBuf::from(job.files.filename.first().map_or("", String::as_str));
         let asked = in_child_process_with_progress(&job.ioengine, job.engine.patience_us(), |progress| {
             let mut storage = storage_of(&job.ioengine, &config)?;
-            Ok(ask(&mut *storage, progress).map_err(|error| describe_error(&error)))
+            Ok(ask(&mut *storage, progress, &disk).map_err(|error| describe_error(&error)))
         });
         asked.map_err(|error| error.to_string())?
     }
 
     /// The bytes of a disk.
     pub fn size(&self) -> Result<u64, String> {
-        let size = self.ask(0, |storage, _| storage.size(Path::new("")))?;
+        let size = self.ask(0, |storage, _, disk| storage.size(disk))?;
         size.ok_or_else(|| "the server does not know its size".to_owned())
+    }
+
+    /// The data is in many objects.
+    pub fn is_pool(&self) -> bool {
+        self.engine == "rados"
     }
 
     /// How own names begin.
@@ -148,6 +163,9 @@ impl Remote {
         let base = format!("{}{}{number}", self.place, self.prefix());
         match self.layout {
             Layout::Disk => Vec::new(),
+            Layout::File if self.is_pool() => {
+                (0..POOL_OBJECTS).map(|one| (0, format!("{base}.{one}").into())).collect()
+            }
             Layout::File => vec![(0, base.into())],
             Layout::Objects => {
                 OBJECTS.iter().map(|(name, bytes, _)| (*bytes, format!("{base}/{name}").into())).collect()
@@ -170,18 +188,29 @@ impl Remote {
         let names = self.names(&self.number);
         names
             .first()
-            .map_or(Ok(()), |(block, name)| self.ask(*block, |storage, _| storage.size(name)).map(drop))
+            .map_or(Ok(()), |(block, name)| self.ask(*block, |storage, _, _| storage.size(name)).map(drop))
     }
 
     /// Removes names of a test. The first error is told, after all was tried.
     fn remove(&self, names: &[(u64, PathBuf)]) -> Result<(), String> {
         let mut first = Ok(());
-        for (block, name) in names {
-            let removed = self.ask(*block, |storage, _| match storage.unlink(name) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                other => other,
+        // Each time, a process connects to the server.
+        for alike in names.chunk_by(|one, other| one.0 == other.0) {
+            let removed = self.ask(alike[0].0, |storage, progress, _| {
+                let mut failed = Vec::new();
+                for (_, name) in alike {
+                    progress();
+                    match storage.unlink(name) {
+                        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                            failed.push(format!("{}: {}", name.display(), describe_error(&error)));
+                        }
+                        _ => {}
+                    }
+                }
+                Ok(failed)
             });
-            first = first.and(removed.map_err(|why| format!("{}: {why}", name.display())));
+            let removed = removed.and_then(|failed| failed.into_iter().next().map_or(Ok(()), Err));
+            first = first.and(removed);
         }
         first
     }
@@ -197,14 +226,14 @@ impl Remote {
             _ => String::new(),
         };
         let names: Vec<PathBuf> =
-            self.ask(EACH, |storage, progress| match storage.list(Path::new(&directory), progress) {
+            self.ask(EACH, |storage, progress, _| match storage.list(Path::new(&directory), progress) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
                 other => other,
             })?;
         let number = |name: &PathBuf| {
             let name = name.display().to_string();
             let rest = name.trim_start_matches('/').strip_prefix(prefix.trim_start_matches('/'))?;
-            let digits = rest.split(['/', '_']).next().unwrap_or_default();
+            let digits = rest.split(['/', '_', '.']).next().unwrap_or_default();
             let is_one = digits.len() == 16 && digits.chars().all(|digit| digit.is_ascii_hexdigit());
             (is_one && digits != self.number).then(|| digits.to_owned())
         };

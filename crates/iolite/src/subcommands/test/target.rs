@@ -2,7 +2,7 @@
 
 use super::cases::{FIRST, Pace, Place};
 use super::own_directory::OwnDirectory;
-use super::remote::{self, Layout, OwnNames, Remote};
+use super::remote::{self, Layout, OwnNames, POOL_OBJECT, POOL_OBJECTS, Remote};
 use crate::subcommands::device::can_be_named;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
@@ -246,6 +246,7 @@ impl Target {
                 if found.bytes == 0 { u64::MAX } else { found.available / SHARE }
             }
             // A server does not always know how much room it has.
+            Kind::Remote if self.remote.as_ref().is_some_and(Remote::is_pool) => POOL_OBJECT * POOL_OBJECTS,
             Kind::Remote if self.size == 0 => MOST_ON_SERVERS,
             _ => self.size,
         };

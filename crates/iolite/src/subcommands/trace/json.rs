@@ -1,7 +1,7 @@
 //! A summary in JSON.
 
-use super::{HOT_RANGES, percent};
-use iolite_trace::summary::{DirectionSummary, Summary};
+use super::{HOT_RANGES, PERCENTILES, percent};
+use iolite_trace::summary::{DirectionSummary, Step, Steps, Summary, Times};
 use serde_json::{Map, Value, json};
 
 /// The summary as an object, with sizes in bytes and times in nanoseconds.
@@ -44,6 +44,7 @@ pub fn summary(name: &str, summary: &Summary) -> String {
             }),
         },
     );
+    put("steps", summary.steps.as_deref().map_or(Value::Null, steps_object));
     let files = summary.files.iter().map(
         |file| json!({ "name": file.name.to_string(), "ios": file.ios, "bytes": file.bytes, "end": file.end }),
     );
@@ -65,6 +66,26 @@ pub fn summary(name: &str, summary: &Summary) -> String {
     let mut text = serde_json::to_string_pretty(&Value::Object(object)).expect("a value can be written");
     text.push('\n');
     text
+}
+
+/// The steps under the names that btt has for them, and what they mean.
+fn steps_object(steps: &Steps) -> Value {
+    let known = Step::ALL.into_iter().filter(|&step| steps.of(step).moments.count > 0);
+    let object = known.map(|step| {
+        let Times { moments, histogram } = steps.of(step);
+        let values = histogram.percentiles(&PERCENTILES).into_iter().map(|time| json!(time.min(moments.max)));
+        let percentile: Map<String, Value> = PERCENTILES.iter().map(f64::to_string).zip(values).collect();
+        let times = json!({
+            "N": moments.count,
+            "min": moments.min,
+            "max": moments.max,
+            "mean": moments.mean(),
+            "stddev": moments.deviation(),
+            "percentile": percentile,
+        });
+        (format!("{}_ns", step.name().to_lowercase()), times)
+    });
+    Value::Object(object.collect())
 }
 
 fn direction_object(measured: &DirectionSummary, summary: &Summary) -> Value {

@@ -1,7 +1,7 @@
 //! A summary as text.
 
-use super::{HOT_RANGES, percent};
-use iolite_trace::summary::Summary;
+use super::{HOT_RANGES, PERCENTILES, percent};
+use iolite_trace::summary::{Step, Steps, Summary, Times};
 use iolite_types::units::{self, Units};
 use std::fmt::Write;
 
@@ -77,9 +77,54 @@ pub fn summary(name: &str, summary: &Summary) -> String {
         ),
         None => line!(text, "  depth      : not in this trace (it has no completions)"),
     }
+    if let Some(steps) = &summary.steps {
+        times(&mut text, steps);
+    }
     files(&mut text, summary);
     hot_ranges(&mut text, summary);
     text
+}
+
+/// The time between the steps of I/Os, with all digits of the trace, so that figures are those of btt.
+fn times(text: &mut String, steps: &Steps) {
+    line!(
+        text,
+        "  block layer, s:    smallest        mean     largest       count         50%         99%       99.9%"
+    );
+    for step in Step::ALL {
+        let Times { moments, histogram } = steps.of(step);
+        if moments.count == 0 {
+            continue;
+        }
+        let meaning = match step {
+            Step::Q2D => "queue",
+            Step::D2C => "device",
+            Step::Q2C => "total",
+            _ => "",
+        };
+        let percentiles = histogram.percentiles(&PERCENTILES);
+        let percentiles: Vec<String> = percentiles
+            .into_iter()
+            .map(|time| format!(" {:>11}", seconds(time.min(moments.max) as f64)))
+            .collect();
+        line!(
+            text,
+            "    {} {meaning:<9} {:>11} {:>11} {:>11} {:>11}{}",
+            step.name(),
+            seconds(moments.min as f64),
+            format_args!("{:.9}", moments.sum as f64 / 1e9 / moments.count as f64),
+            seconds(moments.max as f64),
+            moments.count,
+            percentiles.concat()
+        );
+    }
+    if steps.left_out > 0 {
+        line!(text, "    {} I/Os were left out: too many others had no completion", steps.left_out);
+    }
+}
+
+fn seconds(ns: f64) -> String {
+    format!("{:.9}", ns / 1e9)
 }
 
 fn files(text: &mut String, summary: &Summary) {

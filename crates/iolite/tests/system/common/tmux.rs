@@ -58,6 +58,28 @@ impl Tmux {
         self.tmux(&["resize-window", "-x", &columns.to_string()]);
     }
 
+    /// Changes the number of columns and rows.
+    pub fn resize_to(&self, columns: u16, rows: u16) {
+        self.tmux(&["resize-window", "-x", &columns.to_string(), "-y", &rows.to_string()]);
+    }
+
+    /// Presses a key, by tmux's name for it.
+    pub fn press(&self, key: &str) {
+        self.tmux(&["send-keys", key]);
+    }
+
+    /// Whether programs draw on the screen without a history.
+    pub fn is_alternate(&self) -> bool {
+        self.tmux(&["display-message", "-p", "#{alternate_on}"]).stdout.starts_with(b"1")
+    }
+
+    /// The settings of the terminal, as `stty` tells them.
+    pub fn settings(&self) -> String {
+        let device = String::from_utf8(self.tmux(&["display-message", "-p", "#{pane_tty}"]).stdout).unwrap();
+        let told = Command::new("stty").args(["-a", "-F", device.trim()]).output().expect("stty starts");
+        String::from_utf8(told.stdout).unwrap()
+    }
+
     /// Presses ^C.
     pub fn interrupt(&self) {
         self.tmux(&["send-keys", "C-c"]);

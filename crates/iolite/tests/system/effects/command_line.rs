@@ -47,6 +47,7 @@ pub const TABLE: &[Effect] = &[
         "never",
         Shows("Jobs: 1", 1),
     ),
+    test!("live", full_screen::a_run_on_the_whole_terminal),
     row("eta-interval", LIVE, "250ms", "1h", Shows("Jobs: 1", 1)),
     row(
         "eta-newline",

@@ -64,5 +64,6 @@ pub const TABLE: &[Effect] = &[
         "all",
         OfFailing(&Json("jobs.0.total_err")),
     ),
+    test!("io_timeout", stuck::a_read_from_a_pipe_may_take_too_long),
     test!("error_dump", failures::errors_that_do_not_end_the_job_are_described_on_demand),
 ];

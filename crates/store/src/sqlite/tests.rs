@@ -1,4 +1,5 @@
 use super::*;
+use crate::{is_store, usual_place};
 use std::os::unix::fs::PermissionsExt;
 
 /// The shortest possible report of one job.
@@ -200,8 +201,8 @@ fn a_store_is_known_without_being_opened() {
 
 #[test]
 fn reports_above_the_limit_are_refused() {
-    assert!(crate::fits(crate::LARGEST_REPORT).is_ok());
-    let words = crate::fits(crate::LARGEST_REPORT + 1).unwrap_err().to_string();
+    assert!(fits(LARGEST_REPORT).is_ok());
+    let words = fits(LARGEST_REPORT + 1).unwrap_err().to_string();
     assert!(words.contains("1073741825 bytes") && words.contains("group_reporting"), "{words}");
 }
 

@@ -1,27 +1,11 @@
 //! The limits of a store: bytes, runs, and age.
 
+use super::{runs_where, whole};
 use crate::error::{Result, StoreError};
-use crate::{Run, runs_where, whole};
+use crate::{Limits, Run};
 use rusqlite::{Connection, params};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-
-/// The limits of a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Compressed bytes of all reports together.
-    pub bytes: u64,
-    /// The number of runs.
-    pub runs: u64,
-    /// Days since a run was stored; 0 = no limit.
-    pub days: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { bytes: 1 << 30, runs: 10_000, days: 0 }
-    }
-}
 
 pub fn read(connection: &Connection) -> Result<Limits> {
     let mut limits = Limits::default();
