@@ -188,7 +188,7 @@ impl Job {
                 (ios > 0.0).then(|| told().map(|told| of(told) * number(told, "ios")).sum::<f64>() / ios)
             };
             let figures = [
-                (Figure::Device, mean(&["device_ns", "server_ns"])),
+                (Figure::Device, mean(&["device_ns"])),
                 (Figure::Software, mean(&["submit_ns", "reap_ns"])),
                 (Figure::Queue, mean(&["queue_ns"])),
             ];

@@ -22,13 +22,16 @@ pub fn write(page: &mut String, result: &Outcome<'_>) {
     put!(page, "<h2>Where the time went</h2>\n");
     for (job, row, stages) in with_stages {
         put!(page, "<h3>{}, {}</h3>\n", short(job.name), row.direction);
-        table(page, stages);
         if stages.ios > 0.0 {
+            table(page, stages);
+            counts(page, stages);
             put!(page, "<div class=\"stages\">\n");
             made_of(page, stages);
             over_time(page, stages);
             put!(page, "</div>\n");
             slowest(page, stages);
+        } else {
+            counts(page, stages);
         }
     }
 }
@@ -67,9 +70,16 @@ fn table(page: &mut String, stages: &Stages) {
             "<p><strong>The tail is mostly {name}</strong>: {share:.0}% of the time of the slowest 0.1%.</p>\n"
         );
     }
+}
+
+/// How many I/Os there are in it, and which are not.
+fn counts(page: &mut String, stages: &Stages) {
     let mut words = vec![format!("{} I/Os matched", count(stages.ios))];
     if stages.no_device > 0.0 {
-        words.push(format!("{} without a device (page cache)", count(stages.no_device)));
+        words.push(format!(
+            "{} without a device (the page cache, or a driver without a queue)",
+            count(stages.no_device)
+        ));
     }
     let unknown = stages.unmatched.iter().filter(|(_, number)| *number > 0.0);
     words.extend(unknown.map(|(why, number)| format!("{} not matched: {}", count(*number), short(why))));

@@ -217,14 +217,19 @@ fn write_stages(report: &Report, job: &JobReport, out: &mut dyn Write) -> io::Re
         }
         lines.push(cells(if times.from_start { "lat" } else { "clat" }, "", &times.whole, String::new()));
         writeln!(out, "  stages, {}: where the time went", block.name())?;
-        write_table(&lines, 2, out)?;
-        let mut counts = vec![format!("unmatched {} of {}", times.all_unmatched(), times.seen())];
-        counts.extend(times.unmatched.iter().map(|(why, count)| format!("{} {count}", why.words())));
+        if times.whole.moments.count > 0 {
+            write_table(&lines, 2, out)?;
+        }
+        let reasons = times.unmatched.iter().filter(|(_, count)| **count > 0);
+        let reasons: Vec<String> = reasons.map(|(why, count)| format!("{count} {}", why.words())).collect();
+        let reasons = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
+        let mut counts = vec![format!("unmatched {} of {}{reasons}", times.all_unmatched(), times.seen())];
         counts.push(format!("lost records {}", times.lost_records));
         let kinds = [
             ("no device", times.without_device),
             ("several requests", times.split),
             ("shared requests", times.merged),
+            ("of other engines, left out", times.left_out),
         ];
         counts.extend(
             kinds.iter().filter(|(_, count)| *count > 0).map(|(kind, count)| format!("{kind} {count}")),

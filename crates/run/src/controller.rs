@@ -383,6 +383,11 @@ impl<'a> Controller<'a> {
                 break;
             }
         }
+        if self.stages.is_some() && self.stage_results.is_none() {
+            self.impaired = true;
+            let text = "stages: the process that measures has not finished within 30 s: nothing is reported";
+            self.tell(None, EventKind::Trouble(text.to_owned()), events);
+        }
     }
 
     fn now(&self) -> u64 {

@@ -18,6 +18,7 @@ pub(crate) struct StageCollection {
     area: Arc<StageArea>,
     collector: Arc<Collector>,
     results: Arc<File>,
+    asks_kernel: bool,
 }
 
 impl StageCollection {
@@ -29,8 +30,9 @@ impl StageCollection {
     ) -> Result<Option<StageCollection>, RunError> {
         let rules = |worker: &WorkerPlan| plan.job_of(worker).stages;
         let Some(first) = plan.workers.iter().find(|worker| rules(worker).is_some()) else { return Ok(None) };
-        let asks_kernel = |worker: &WorkerPlan| rules(worker).is_some_and(|rules| !rules.by_first_bytes);
-        let tracing = match plan.workers.iter().any(asks_kernel) {
+        let of_kernel = |worker: &WorkerPlan| rules(worker).is_some_and(|rules| !rules.by_first_bytes);
+        let asks_kernel = plan.workers.iter().any(of_kernel);
+        let tracing = match asks_kernel {
             true => machine.tracing(),
             false => Ok(iolite_host::Tracing::default()),
         };
@@ -58,7 +60,7 @@ impl StageCollection {
             let area = Arc::new(StageArea::new(&asks)?);
             let collector = Collector::new(area.clone(), tracing, observed.collect())?;
             let results = Arc::new(collector.results()?);
-            Ok(StageCollection { area, collector: Arc::new(collector), results })
+            Ok(StageCollection { area, collector: Arc::new(collector), results, asks_kernel })
         };
         made().map(Some).map_err(|error| RunError::System("no memory for stages", error))
     }
@@ -71,6 +73,13 @@ impl StageCollection {
     /// Does the work of the process.
     pub(crate) fn run(&self) -> i32 {
         self.collector.run()
+    }
+
+    /// Removes what a process that was killed has left in the kernel.
+    pub(crate) fn clean_up(&self) {
+        if self.asks_kernel {
+            iolite_stages::remove_leftovers();
+        }
     }
 
     /// Waits until it records.

@@ -50,7 +50,7 @@ struct Words {
 /// Words of the run. Zeros are valid.
 #[repr(C, align(128))]
 struct RunWords {
-    /// The state of the collector: [`Readiness`]. Written by it.
+    /// 0 = the collector has not begun, `RECORDS` = it records, another number = why it cannot. Written by it.
     ready: AtomicI32,
     /// 1 = the workers have ended. Written by the controller.
     over: AtomicI32,
@@ -71,8 +71,8 @@ unsafe impl Sync for StageArea {}
 
 /// I/Os whose stamps a ring can hold: a tenth of a second of a million per second, if memory is not short.
 const ROOM: usize = 1 << 16;
-/// All rings together have at most this room.
-const ROOM_OF_ALL: usize = 1 << 22;
+/// All rings together have at most this room: 50 MB.
+const ROOM_OF_ALL: usize = 1 << 19;
 /// What each ring has at least.
 const LEAST_ROOM: usize = 1 << 10;
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,7 +90,6 @@ impl Collector {
             .iter()
             .enumerate()
             .any(|(worker, observed)| self.area.observes(worker) && observed.given.is_empty());
-        remove_leftovers();
         let opened = if needs_kernel { Buffers::open(&self.tracing, &decoder).map(Some) } else { Ok(None) };
         let mut buffers = match opened {
             Ok(buffers) => buffers,
@@ -148,7 +147,7 @@ impl Collector {
             for (times, lost) in times.iter_mut().zip(self.area.lost(worker)) {
                 if lost > 0 {
                     let times = times.get_or_insert_with(|| Box::new(joiner.empty_times(worker)));
-                    (0..lost).for_each(|_| times.not_matched(iolite_stats::Unmatched::Lost));
+                    (0..lost).for_each(|_| times.not_matched(iolite_stats::Unmatched::Stamps));
                 }
             }
             results.workers.insert(worker, times);
@@ -180,6 +179,7 @@ struct Buffers {
 
 impl Buffers {
     fn open(tracing: &Tracing, decoder: &Decoder) -> io::Result<Buffers> {
+        remove_leftovers();
         let tracefs = TraceFs::open()?;
         let instance = tracefs.make_instance(&format!("{INSTANCE}{}", process_id()))?;
         let mut buffers =
@@ -203,8 +203,11 @@ impl Buffers {
 
     /// Takes all records that are there, CPU by CPU: those of one CPU are in order.
     fn drain(&mut self, mut each: impl FnMut(usize, Record<'_>)) {
+        /// So many pages at once: if records come faster than they are read, the other CPUs still get their turn.
+        const MOST_PAGES: usize = MOST_KIB / 4;
         for (cpu, file) in self.files.iter_mut().enumerate() {
-            while let Ok(count @ 1..) = file.read(&mut self.bytes) {
+            for _ in 0..MOST_PAGES {
+                let Ok(count @ 1..) = file.read(&mut self.bytes) else { break };
                 pages::visit(&self.bytes[..count], self.page, |record| each(cpu, record));
             }
         }
@@ -224,7 +227,12 @@ pub fn remove_leftovers() {
     let Ok(tracefs) = TraceFs::open() else { return };
     for name in tracefs.instances().unwrap_or_default() {
         let process = name.strip_prefix(INSTANCE).and_then(|number| number.parse::<i32>().ok());
-        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+        // The program of a process that has ended is not there, even if nobody has asked for its end. One with our own
+        // number had it before us.
+        let is_gone = |process: i32| {
+            process == process_id() || std::fs::read_link(format!("/proc/{process}/exe")).is_err()
+        };
+        if process.is_some_and(is_gone) {
             // Another run may remove it at the same time.
             let _ = tracefs.remove_instance(&name);
         }

@@ -31,6 +31,9 @@ pub struct Observed {
 /// The stamps of two clock readings on different CPUs may differ by this much.
 const CLOCK_SKEW_NS: u64 = 1_000;
 
+/// Behind the return of a call, its thread may make the next one at once.
+const CALL_SKEW_NS: u64 = 100;
+
 /// For how long requests of other threads are kept for an I/O that asks for its place.
 const KEPT_NS: u64 = 10_000_000_000;
 
@@ -43,6 +46,8 @@ struct Own {
     unit: Option<u32>,
     /// Sectors that the thread had started before.
     before: u64,
+    /// An I/O has taken it.
+    is_taken: bool,
 }
 
 /// Several I/Os that one call submitted.
@@ -124,7 +129,8 @@ impl Joiner {
     /// Records were lost between these times.
     pub(crate) fn lost(&mut self, records: u64, from: u64, until: u64) {
         const MOST: usize = 1024;
-        self.lost_records += records;
+        // (Old kernels do not say how many.)
+        self.lost_records += records.max(1);
         match self.losses.back_mut() {
             Some(last) if from <= last.1 => last.1 = last.1.max(until),
             _ => self.losses.push_back((from, until)),
@@ -189,10 +195,11 @@ impl Joiner {
             return;
         }
         let unit = submitting.map(|it| it.1);
-        worker.own.push_back(Own { request, queued: time, unit, before: worker.sectors });
+        worker.own.push_back(Own { request, queued: time, unit, before: worker.sectors, is_taken: false });
         worker.sectors += sectors.count();
         if worker.own.len() > MOST_LEFT_OVER
             && let Some(oldest) = worker.own.pop_front()
+            && !oldest.is_taken
         {
             self.requests.forget(oldest.request);
         }
@@ -285,6 +292,7 @@ impl Joiner {
             Some((queued, part)) => {
                 Found::of_blocks(io, queued, part, parts > 1, is_merged).map(Some).ok_or(Unmatched::Order)
             }
+            None if overlaps => Err(Unmatched::Overlap),
             None if lost => Err(Unmatched::Lost),
             // It did not wait for what it started.
             None => Ok(None),
@@ -292,7 +300,8 @@ impl Joiner {
     }
 
     fn has_lost(&self, io: &IoStamps) -> bool {
-        self.losses.iter().any(|&(from, until)| from <= io.completed && until >= io.began)
+        let late = self.losses.iter().rev().take_while(|(_, until)| *until >= io.began);
+        late.into_iter().any(|&(from, _)| from <= io.completed)
     }
 
     /// Takes the requests that the worker's thread, or a thread of its ring, started for this I/O.
@@ -301,50 +310,58 @@ impl Joiner {
         let worker = &mut self.workers[worker];
         let is_queued = io.submitted > 0;
         let by_unit = is_queued && worker.has_ring;
-        let until = if is_queued && !by_unit { io.submitted } else { io.completed } + CLOCK_SKEW_NS;
-        let in_time = |own: &Own| (io.began.saturating_sub(CLOCK_SKEW_NS)..=until).contains(&own.queued);
-        let mut mine = Vec::new();
-        if is_queued && !by_unit && io.together > 0 {
+        let until = match (is_queued, by_unit) {
+            // The next call may follow at once.
+            (true, false) => io.submitted + CALL_SKEW_NS,
+            _ => io.completed + CLOCK_SKEW_NS,
+        };
+        // They are in the order of time.
+        let from = io.began.saturating_sub(CLOCK_SKEW_NS);
+        let first = worker.own.partition_point(|own| own.queued < from);
+        let end = worker.own.partition_point(|own| own.queued <= until);
+        let of_commit = is_queued && !by_unit && io.together > 0;
+        let mut is_exact = true;
+        let mut range = Sectors { first: 0, end: u64::MAX };
+        if of_commit {
             // The first of them that is reaped still sees the requests of all.
             let commit = *worker.commits.entry(io.submitted).or_insert_with(|| {
-                let all = worker.own.iter().filter(|own| in_time(own));
+                let all = worker.own.range(first..end);
                 let base = all.clone().map(|own| own.before).min().unwrap_or(worker.sectors);
                 let sectors: u64 = all.map(|own| self.requests.get(own.request).sectors).sum();
                 let together = u64::from(io.together);
                 Commit { base, is_exact: sectors == together, left: together }
             });
-            let own = Sectors {
-                first: commit.base + u64::from(io.before),
-                end: commit.base + u64::from(io.before) + io.length.div_ceil(512),
-            };
-            worker.own.retain(|one| {
-                let is_mine = (own.first..own.end).contains(&one.before) && in_time(one);
-                if is_mine {
-                    mine.push(one.request);
-                }
-                !is_mine
-            });
-            let left = commit.left.saturating_sub(own.count());
+            is_exact = commit.is_exact;
+            let own = commit.base + u64::from(io.before);
+            range = Sectors { first: own, end: own + io.length.div_ceil(512) };
+            let left = commit.left.saturating_sub(range.count());
             if left == 0 {
                 worker.commits.remove(&io.submitted);
             } else if let Some(commit) = worker.commits.get_mut(&io.submitted) {
                 commit.left = left;
             }
-            if !commit.is_exact {
-                mine.into_iter().for_each(|id| self.requests.forget(id));
-                return Err(if lost { Unmatched::Lost } else { Unmatched::Batch });
-            }
-            return Ok(mine);
         }
-        worker.own.retain(|own| {
-            let is_mine = in_time(own) && (!by_unit || own.unit == Some(io.unit));
-            if is_mine {
+        let mut mine = Vec::new();
+        for own in worker.own.range_mut(first..end).filter(|own| !own.is_taken) {
+            if (!by_unit || own.unit == Some(io.unit)) && (range.first..range.end).contains(&own.before) {
+                own.is_taken = true;
                 mine.push(own.request);
             }
-            !is_mine
-        });
-        // An I/O that nothing was started for may have been handed to another thread.
-        Ok(mine)
+        }
+        // A thread that waits for each I/O has nothing left from before this one, unless it was no I/O of the job.
+        while let Some(own) = worker.own.front()
+            && (own.is_taken || (!is_queued && own.queued < from))
+        {
+            if !own.is_taken {
+                self.requests.forget(own.request);
+            }
+            worker.own.pop_front();
+        }
+        if is_exact {
+            return Ok(mine);
+        }
+        mine.into_iter().for_each(|id| self.requests.forget(id));
+        Err(if lost { Unmatched::Lost } else { Unmatched::Batch })
     }
 
     /// Finds the request of an I/O that another thread has started, by its place on the device.

@@ -169,7 +169,7 @@ fn what_went_to_another_thread_is_told_as_that() {
 
 #[test]
 fn stages_that_the_engine_tells_need_no_kernel() {
-    let given = vec![Stage::Send, Stage::FirstByte, Stage::LastByte];
+    let given = vec![Stage::Queue, Stage::FirstByte, Stage::LastByte];
     let mut joiner = joiner(Observed { given, ..Observed::default() });
     let stamps = IoStamps { given: [2_000, 9_000, 0, 0], stamps_given: 2, ..read(1_000, 0, 10_000) };
     joiner.reaped(0, &stamps);

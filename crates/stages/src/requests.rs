@@ -30,6 +30,8 @@ pub(crate) struct Request {
     pub merged: bool,
     /// No I/O will ask for it any more: it can be forgotten when it is complete.
     unwanted: bool,
+    /// Where its pieces are that live on in others.
+    above: Vec<(Device, u64)>,
 }
 
 impl Request {
@@ -49,6 +51,8 @@ struct Piece {
     issued: Vec<(Sectors, u64)>,
     /// It was remapped, and the block layer has not seen it yet on this device.
     comes: bool,
+    /// It lives on in pieces of devices below.
+    is_above: bool,
 }
 
 /// The pieces in flight on one device, by their first sector.
@@ -76,7 +80,7 @@ impl Flight {
     fn remove(&mut self, gone: &[u64]) {
         for first in gone {
             if let Some(pieces) = self.pieces.get_mut(first) {
-                pieces.retain(|piece| piece.left > 0);
+                pieces.retain(|piece| piece.left > 0 || piece.is_above);
                 if pieces.is_empty() {
                     self.pieces.remove(first);
                 }
@@ -151,7 +155,14 @@ impl Requests {
         };
         self.add_piece(
             device,
-            Piece { request: id, sectors, left: sectors.count(), issued: Vec::new(), comes: false },
+            Piece {
+                request: id,
+                sectors,
+                left: sectors.count(),
+                issued: Vec::new(),
+                comes: false,
+                is_above: false,
+            },
         );
         Some(id)
     }
@@ -189,9 +200,19 @@ impl Requests {
 
     fn completed(&mut self, time: u64, device: Device, sectors: Sectors) {
         let Some(flight) = self.flights.get_mut(&device) else { return };
-        let (mut parts, mut gone) = (Vec::new(), Vec::new());
-        for piece in flight.touching(sectors) {
+        let mut touched: Vec<&mut Piece> =
+            flight.touching(sectors).filter(|piece| piece.left > 0 && !piece.comes).collect();
+        let in_order = |piece: &&mut Piece| self.all[piece.request].as_ref().map_or(0, |it| it.queued);
+        touched.sort_by_key(in_order);
+        let (mut parts, mut gone): (Vec<(Id, Part, bool)>, _) = (Vec::new(), Vec::new());
+        let mut taken: Vec<Sectors> = Vec::new();
+        for piece in touched {
             let Some(part) = piece.sectors.and(sectors) else { continue };
+            // The same sectors twice: one completion ends one request, and the other goes on.
+            if taken.iter().any(|other| other.and(part).is_some()) {
+                continue;
+            }
+            taken.push(part);
             let issued = piece.issued.iter().find(|(known, _)| known.and(part).is_some());
             piece.left = piece.left.saturating_sub(part.count());
             let is_over = piece.left == 0;
@@ -227,7 +248,19 @@ impl Requests {
     fn close(&mut self, id: Id) {
         let request = self.get_mut(id);
         request.open = request.open.saturating_sub(1);
-        if request.open == 0 && request.unwanted {
+        if request.open > 0 {
+            return;
+        }
+        let (above, unwanted) = (std::mem::take(&mut request.above), request.unwanted);
+        for (device, first) in above {
+            let Some(flight) = self.flights.get_mut(&device) else { continue };
+            let Some(pieces) = flight.pieces.get_mut(&first) else { continue };
+            pieces.retain(|piece| piece.request != id);
+            if pieces.is_empty() {
+                flight.pieces.remove(&first);
+            }
+        }
+        if unwanted {
             self.forget(id);
         }
     }
@@ -238,25 +271,38 @@ impl Requests {
         // A device above the disk.
         let above = self.flights.get_mut(&from.0).filter(|_| from.0 != to.0);
         let source = above.and_then(|flight| {
-            flight.touching(old).next().map(|piece| {
+            let mut pieces = flight.touching(old).filter(|piece| !piece.comes);
+            pieces.next().map(|piece| {
                 let part = piece.sectors.and(old).map_or(0, Sectors::count);
+                let was_left = piece.left > 0;
+                // (Each leg of a mirror has all sectors.)
                 piece.left = piece.left.saturating_sub(part);
-                (piece.request, piece.sectors.first, piece.left == 0)
+                piece.is_above = true;
+                (piece.request, piece.sectors.first, was_left && piece.left == 0)
             })
         });
-        if let Some((request, first, over)) = source {
-            if over {
-                if let Some(flight) = self.flights.get_mut(&from.0) {
-                    flight.remove(&[first]);
-                }
+        if let Some((id, first, has_moved)) = source {
+            let request = self.get_mut(id);
+            let place = (from.0, first);
+            if !request.above.contains(&place) {
+                request.above.push(place);
+            }
+            // When all of it lives on below, it is no piece of its own any more.
+            request.open += u32::from(!has_moved);
+            if has_moved {
                 self.in_flight -= 1;
             }
-            // The piece above lives on in the one below.
-            let open = u32::from(!over);
-            self.get_mut(request).open += open;
+            let request = id;
             self.add_piece(
                 to.0,
-                Piece { request, sectors: to.1, left: to.1.count(), issued: Vec::new(), comes: true },
+                Piece {
+                    request,
+                    sectors: to.1,
+                    left: to.1.count(),
+                    issued: Vec::new(),
+                    comes: true,
+                    is_above: false,
+                },
             );
             return;
         }
@@ -390,6 +436,42 @@ mod tests {
         assert!(requests.get(id).is_complete());
         assert_eq!(requests.get(id).parts.last(), Some(&Part { issued: 5, completed: 9 }));
         assert_eq!(requests.in_flight, 0);
+    }
+
+    #[test]
+    fn a_mirror_is_as_late_as_its_latest_leg() {
+        let mut requests = Requests::default();
+        let id = see(&mut requests, 1, What::Queued(MAPPED, at(0, 8))).unwrap();
+        for disk in [DISK, DISK + 16] {
+            see(&mut requests, 2, What::Remapped { from: (MAPPED, 0), to: (disk, at(64, 8)) });
+            assert_eq!(see(&mut requests, 3, What::Queued(disk, at(64, 8))), None);
+            see(&mut requests, 4, What::Issued(disk, at(64, 8)));
+        }
+        see(&mut requests, 5, What::Completed(DISK, at(64, 8)));
+        assert!(!requests.get(id).is_complete());
+        see(&mut requests, 9, What::Completed(DISK + 16, at(64, 8)));
+        assert!(requests.get(id).is_complete());
+        assert_eq!(requests.get(id).parts.last(), Some(&Part { issued: 4, completed: 9 }));
+        assert_eq!(requests.in_flight, 0);
+        let next = see(&mut requests, 10, What::Queued(MAPPED, at(0, 8))).unwrap();
+        assert!(!requests.get(next).overlaps, "the one before is over");
+    }
+
+    #[test]
+    fn a_completion_ends_one_of_two_requests_for_the_same_sectors() {
+        let mut requests = Requests::default();
+        let first = see(&mut requests, 1, What::Queued(DISK, at(0, 8))).unwrap();
+        let second = see(&mut requests, 2, What::Queued(DISK, at(0, 8))).unwrap();
+        see(&mut requests, 3, What::Issued(DISK, at(0, 8)));
+        see(&mut requests, 4, What::Issued(DISK, at(0, 8)));
+        see(&mut requests, 10, What::Completed(DISK, at(0, 8)));
+        assert!(requests.get(first).is_complete() && !requests.get(second).is_complete());
+        let third = see(&mut requests, 11, What::Queued(DISK, at(0, 8))).unwrap();
+        see(&mut requests, 12, What::Issued(DISK, at(0, 8)));
+        see(&mut requests, 20, What::Completed(DISK, at(0, 8)));
+        assert!(requests.get(third).overlaps && !requests.get(third).is_complete());
+        see(&mut requests, 90, What::Completed(DISK, at(0, 8)));
+        assert!(requests.get(third).is_complete());
     }
 
     #[test]

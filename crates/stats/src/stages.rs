@@ -3,7 +3,7 @@
 //! The stages of one I/O follow each other without gaps, so they add up to its latency. Sums are kept for each bucket
 //! of that latency: what p99 is made of, and whose the tail is, follow from them and merge exactly.
 
-use crate::{BUCKETS, Latency, bucket_of, midpoint};
+use crate::{Latency, bucket_of, midpoint};
 use iolite_types::Direction;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -13,24 +13,16 @@ use std::ops::AddAssign;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// From issue until the kernel's block layer has it (for servers: until the request is handed over).
+    /// From issue until the kernel's block layer has it .
     Submit,
     /// From the block layer until the driver has it.
     Queue,
     /// From the driver until the device has completed it.
     Device,
-    /// Until there is a connection to the server.
-    Connect,
-    /// Until TLS is agreed on.
-    Tls,
-    /// Until the request is sent.
-    Send,
     /// Until the first byte of the answer.
     FirstByte,
     /// Until its last byte.
     LastByte,
-    /// The way to the server, its work, and the way back.
-    Server,
     /// From completion until the job has noticed.
     Reap,
 }
@@ -42,12 +34,8 @@ impl Stage {
             Stage::Submit => "submit",
             Stage::Queue => "queue",
             Stage::Device => "device",
-            Stage::Connect => "connect",
-            Stage::Tls => "tls",
-            Stage::Send => "send",
             Stage::FirstByte => "first byte",
             Stage::LastByte => "last byte",
-            Stage::Server => "server",
             Stage::Reap => "reap",
         }
     }
@@ -58,12 +46,8 @@ impl Stage {
             Stage::Submit => "issue -> block layer",
             Stage::Queue => "block layer -> driver",
             Stage::Device => "driver -> completion",
-            Stage::Connect => "issue -> connected",
-            Stage::Tls => "connected -> TLS agreed",
-            Stage::Send => "connected -> request sent",
             Stage::FirstByte => "issue -> first byte",
             Stage::LastByte => "first -> last byte, reaped",
-            Stage::Server => "sent -> answered",
             Stage::Reap => "completion -> reaped",
         }
     }
@@ -71,11 +55,10 @@ impl Stage {
     /// Whose time it is, as the subject of a sentence.
     pub fn owner(self) -> &'static str {
         match self {
-            Stage::Submit | Stage::Send => "the submission's",
+            Stage::Submit => "the submission's",
             Stage::Queue => "the queue's",
             Stage::Device => "the device's",
-            Stage::Connect | Stage::Tls => "the connection's",
-            Stage::FirstByte | Stage::LastByte | Stage::Server => "the server's and the network's",
+            Stage::FirstByte | Stage::LastByte => "the server's and the network's",
             Stage::Reap => "the software's after completion",
         }
     }
@@ -98,21 +81,42 @@ pub enum Unmatched {
     Thread,
     /// The kernel's stamps contradict the job's.
     Order,
+    /// The job's own stamps were lost: the process that collects them was too slow.
+    Stamps,
 }
 
 impl Unmatched {
     /// All reasons.
-    pub const ALL: [Unmatched; 5] =
-        [Unmatched::Lost, Unmatched::Overlap, Unmatched::Batch, Unmatched::Thread, Unmatched::Order];
+    pub const ALL: [Unmatched; 6] = [
+        Unmatched::Lost,
+        Unmatched::Overlap,
+        Unmatched::Batch,
+        Unmatched::Thread,
+        Unmatched::Order,
+        Unmatched::Stamps,
+    ];
+
+    /// The key of the reason in JSON.
+    pub fn key(self) -> &'static str {
+        match self {
+            Unmatched::Lost => "lost",
+            Unmatched::Overlap => "overlap",
+            Unmatched::Batch => "batch",
+            Unmatched::Thread => "thread",
+            Unmatched::Order => "order",
+            Unmatched::Stamps => "stamps",
+        }
+    }
 
     /// The reason, for a report.
     pub fn words(self) -> &'static str {
         match self {
-            Unmatched::Lost => "records lost",
+            Unmatched::Lost => "while records were lost",
             Unmatched::Overlap => "same sectors in flight twice",
             Unmatched::Batch => "submitted together",
             Unmatched::Thread => "submitted by another thread",
             Unmatched::Order => "stamps out of order",
+            Unmatched::Stamps => "own stamps lost",
         }
     }
 }
@@ -181,6 +185,9 @@ pub struct StageTimes {
     pub unmatched: BTreeMap<Unmatched, u64>,
     /// Records of the kernel that were lost in the whole run.
     pub lost_records: u64,
+    /// I/Os of other jobs that are reported together with these and have other stages, or a latency that begins
+    /// elsewhere.
+    pub left_out: u64,
 }
 
 impl StageTimes {
@@ -206,6 +213,7 @@ impl StageTimes {
             without_device: 0,
             unmatched: BTreeMap::new(),
             lost_records: 0,
+            left_out: 0,
         }
     }
 
@@ -313,16 +321,6 @@ impl StageTimes {
         let largest = shares.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
         Some((self.stages[largest.0].stage, *largest.1))
     }
-
-    /// Whether these values fit each other: for results that come from elsewhere.
-    pub fn is_sound(&self) -> bool {
-        let stages = self.stages.len();
-        self.window_ns >= Self::SHORTEST_WINDOW_NS
-            && self.sums.iter().all(|(&bucket, sums)| usize::from(bucket) < BUCKETS && sums.len() == stages)
-            && self.windows.iter().all(|window| window.sums_ns.len() == stages)
-            && self.windows.len() <= Self::MOST_WINDOWS
-            && self.slowest.len() <= Self::MOST_SLOWEST
-    }
 }
 
 /// The part of all I/Os that reports call the tail.
@@ -347,6 +345,7 @@ impl AddAssign<&StageTimes> for StageTimes {
     fn add_assign(&mut self, other: &StageTimes) {
         let same = self.stages.iter().map(|stage| stage.stage).eq(other.stages.iter().map(|one| one.stage));
         if !same || self.from_start != other.from_start {
+            self.left_out = self.left_out.saturating_add(other.seen()).saturating_add(other.left_out);
             return;
         }
         self.whole += &other.whole;
@@ -358,6 +357,14 @@ impl AddAssign<&StageTimes> for StageTimes {
             mine.iter_mut().zip(sums).for_each(|(mine, theirs)| *mine = mine.saturating_add(*theirs));
         }
         let mut other_windows = other.clone_windows();
+        // Results of another machine may contain anything.
+        let factor = other.window_ns / Self::SHORTEST_WINDOW_NS;
+        if !factor.is_power_of_two()
+            || factor > 1 << 32
+            || other.windows.iter().any(|it| it.sums_ns.len() != self.stages.len())
+        {
+            other_windows = StageTimes::new(&[], self.from_start);
+        }
         while self.window_ns < other_windows.window_ns {
             self.coarsen();
         }
@@ -377,6 +384,7 @@ impl AddAssign<&StageTimes> for StageTimes {
             (&mut self.split, other.split),
             (&mut self.merged, other.merged),
             (&mut self.without_device, other.without_device),
+            (&mut self.left_out, other.left_out),
         ] {
             *mine = mine.saturating_add(theirs);
         }
@@ -452,10 +460,13 @@ mod tests {
         );
         assert_eq!(merged.slowest.len(), 100);
         assert_eq!(merged.windows.iter().map(|window| window.ios).sum::<u64>(), 120);
-        assert!(merged.is_sound());
-        let mut other = StageTimes::new(&[Stage::Server], false);
+        let mut other = StageTimes::new(&[Stage::FirstByte], false);
         other += &merged;
-        assert_eq!(other.whole.moments.count, 0, "stages of another kind are not added");
+        assert_eq!(
+            (other.whole.moments.count, other.left_out),
+            (0, 120),
+            "stages of another kind are only counted"
+        );
     }
 
     #[test]

@@ -71,7 +71,7 @@ fn stages(text: &mut String, outcome: &Outcome<'_>) {
     }
     line!(text, "| job | direction | stage | mean | p50 | p99 | p99.9 | of the slowest 0.1% |");
     line!(text, "|---|---|---|--:|--:|--:|--:|--:|");
-    for (job, row, stages) in rows {
+    for (job, row, stages) in rows.filter(|(.., stages)| stages.ios > 0.0) {
         for (number, (name, figures)) in stages.names.iter().zip(&stages.each).enumerate() {
             let [p50, p99, p999] = figures.percentiles.map(latency);
             let share = stages.shares.get(number);

@@ -158,7 +158,7 @@ impl Stages {
     pub fn in_short(&self) -> String {
         if self.ios == 0.0 {
             return match self.all_unmatched() {
-                0.0 => "no device took part: the page cache did".to_owned(),
+                0.0 => "no device took part (the page cache, or a driver without a queue)".to_owned(),
                 count => format!("{count} I/Os could not be matched with the kernel's records"),
             };
         }

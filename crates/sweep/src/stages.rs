@@ -75,6 +75,9 @@ pub struct StageModel {
 }
 
 impl StageModel {
+    /// A model that explains less of how rates differ says nothing (as with the law of saturation).
+    pub const LEAST_FIT: f64 = 0.9;
+
     /// The model of points by rising depth, each with its rate and its stages; `None` = the first has another depth
     /// than 1, or there are fewer than two.
     pub fn of(points: &[(f64, f64, StageMeans)]) -> Option<StageModel> {

@@ -44,9 +44,10 @@ fn write_direction(json: &mut Writer, times: &StageTimes) -> io::Result<()> {
     json.integer("several_requests", times.split)?;
     json.integer("shared_requests", times.merged)?;
     json.integer("lost_records", times.lost_records)?;
+    json.integer("left_out", times.left_out)?;
     json.open("unmatched")?;
     for (why, count) in &times.unmatched {
-        json.integer(why.words(), *count)?;
+        json.integer(why.key(), *count)?;
     }
     json.close()?;
     let names: Vec<String> = times.stages.iter().map(|stage| stage.stage.name().to_owned()).collect();
@@ -86,6 +87,9 @@ fn write_direction(json: &mut Writer, times: &StageTimes) -> io::Result<()> {
         json.integer("offset", io.offset)?;
         json.integer("length", io.length)?;
         json.text("file", &io.file)?;
+        if let Some(direction) = io.direction {
+            json.text("direction", direction.name())?;
+        }
         json.close()?;
     }
     json.close_array()

@@ -161,10 +161,7 @@ impl Work for Shared {
 
     fn clean_up(&self) {
         self.groups.remove();
-        if self.stages.is_some() {
-            // The process that measures may have been killed.
-            iolite_stages::remove_leftovers();
-        }
+        self.stages.iter().for_each(StageCollection::clean_up);
         // A killed worker leaves the command that it ran; kill that too.
         for worker in &self.plan.workers {
             match self.arena.slot(worker.index).control.command_group.load(Relaxed) {

@@ -91,11 +91,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             return;
         }
         let sectors = |index: u32| self.flight.table.units[index as usize].length.div_ceil(512) as u32;
-        let together = self.flight.pending.iter().map(|&index| sectors(index)).sum();
+        let each = self.flight.pending.iter().map(|&index| sectors(index));
+        let together = each.fold(0, u32::saturating_add);
         let mut before = 0;
         for &index in &self.flight.pending {
             stages.places[index as usize] = Place { before, together };
-            before += sectors(index);
+            before = u32::saturating_add(before, sectors(index));
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::joined;
 use super::outcome::{Curve, Measured, Outcome};
 use iolite_page::text;
+use iolite_sweep::StageModel;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -64,12 +65,17 @@ fn add_stages(out: &mut String, curve: &Curve, outcome: &Outcome<'_>) {
         let Some(stages) = figures.stages else { continue };
         let mut row = vec![text::count(*depth)];
         row.extend([stages.submit, stages.queue, stages.device, stages.reap].map(text::latency));
-        row.push(follows.move_ns.map_or_else(|| "-".to_owned(), |time| text::latency(time.max(0.0))));
+        let moved = follows.move_ns.filter(|time| *time >= 0.0);
+        row.push(moved.map_or_else(|| "-".to_owned(), text::latency));
         row.extend([text::count(figures.iops), text::count(follows.iops)]);
         rows.push(row);
     }
     line!(out, "\nWhere the time went (means):");
     add_rows(out, &rows, 0);
+    if model.fit < StageModel::LEAST_FIT {
+        line!(out, "The stages at depth 1 do not explain the rates at other depths (R² {:.3}).", model.fit);
+        return;
+    }
     let [issue, delay, moved] = [model.issue_ns, model.delay_ns, model.move_ns].map(text::latency);
     line!(
         out,
