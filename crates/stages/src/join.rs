@@ -369,13 +369,16 @@ impl Joiner {
         let known = &self.workers[worker];
         let handed_on = known.handed_on.get(&io.unit).is_some_and(|&time| time >= io.began);
         let by_another = known.observed.by_other_threads || handed_on;
+        let place = known
+            .observed
+            .files
+            .get(io.file as usize)
+            .and_then(|file| self.places.of(file, io.offset, io.length));
         let unknown = || match (self.has_lost(io), by_another) {
             (true, _) => Err(Unmatched::Lost),
             (false, true) => Err(Unmatched::Thread),
             (false, false) => Ok(None),
         };
-        let file = known.observed.files.get(io.file as usize);
-        let place = file.and_then(|file| self.places.of(file, io.offset, io.length));
         let Some((device, sectors)) = place else { return unknown() };
         let Some(there) = self.others.get(&(device, sectors.first)) else { return unknown() };
         let fits = |request: &Request| {

@@ -3,7 +3,7 @@
 use crate::kernel::{Device, Sectors};
 use iolite_host::DeviceNumber;
 use iolite_os::files::physical_offset;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
@@ -15,43 +15,55 @@ struct OnDisk {
     start: u64,
 }
 
-/// A file.
-#[derive(Debug)]
+/// What a name stands for.
+#[derive(Clone, Copy, Debug)]
 enum Kind {
     /// A block device.
     Device(OnDisk),
-    /// A file of a file system that tells where its extents lie.
-    File(OnDisk, File),
+    /// A file of a file system that may tell where its extents lie.
+    File(OnDisk),
 }
 
 /// Finds out where files lie, when it is asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    files: HashMap<String, Option<Kind>>,
-    is_asked_for: bool,
+    known: HashMap<String, Kind>,
+    /// The files that were asked for last: opening one takes longer than asking it.
+    open: VecDeque<(String, File)>,
 }
 
+/// A job may have more files than a process may open.
+const MOST_OPEN: usize = 16;
+
 impl Places {
-    /// For these files.
+    /// For these files, as far as they are there.
     pub(crate) fn new<'a>(files: impl IntoIterator<Item = &'a str>) -> Places {
-        let known = |path: &str| (path.to_owned(), Kind::of(Path::new(path)));
-        let files: HashMap<String, Option<Kind>> = files.into_iter().map(known).collect();
-        Places { is_asked_for: files.values().any(Option::is_some), files }
+        let known = files.into_iter().filter_map(|path| Some((path.to_owned(), Kind::of(Path::new(path))?)));
+        Places { known: known.collect(), open: VecDeque::new() }
     }
 
     /// Whether the place of any file may be asked for.
     pub(crate) fn are_asked_for(&self) -> bool {
-        self.is_asked_for
+        !self.known.is_empty()
     }
 
     /// The sectors of a part of a file; `None` = unknown, or they do not follow each other.
-    pub(crate) fn of(&self, file: &str, offset: u64, length: u64) -> Option<(Device, Sectors)> {
-        let (on_disk, offset) = match self.files.get(file)?.as_ref()? {
-            Kind::Device(on_disk) => (*on_disk, offset),
-            Kind::File(on_disk, file) => (*on_disk, physical_offset(file, offset, length)?),
+    pub(crate) fn of(&mut self, file: &str, offset: u64, length: u64) -> Option<(Device, Sectors)> {
+        let (on_disk, offset) = match *self.known.get(file)? {
+            Kind::Device(on_disk) => (on_disk, offset),
+            Kind::File(on_disk) => (on_disk, physical_offset(self.opened(file)?, offset, length)?),
         };
         let first = on_disk.start + offset / 512;
         Some((on_disk.disk, Sectors { first, end: first + length.div_ceil(512) }))
+    }
+
+    fn opened(&mut self, file: &str) -> Option<&File> {
+        if let Some(place) = self.open.iter().position(|(name, _)| name == file) {
+            return Some(&self.open[place].1);
+        }
+        self.open.truncate(MOST_OPEN - 1);
+        self.open.push_front((file.to_owned(), File::open(file).ok()?));
+        Some(&self.open[0].1)
     }
 }
 
@@ -61,10 +73,7 @@ impl Kind {
         if facts.file_type().is_block_device() {
             return Some(Kind::Device(OnDisk::of(facts.rdev())?));
         }
-        if facts.file_type().is_file() {
-            return Some(Kind::File(OnDisk::of(facts.dev())?, File::open(path).ok()?));
-        }
-        None
+        facts.file_type().is_file().then(|| Some(Kind::File(OnDisk::of(facts.dev())?)))?
     }
 }
 
@@ -91,7 +100,7 @@ mod tests {
 
     #[test]
     fn what_is_no_file_has_no_place() {
-        let places = Places::new(["/proc/self/stat", "/nowhere", "/dev/null"]);
+        let mut places = Places::new(["/proc/self/stat", "/nowhere", "/dev/null"]);
         assert_eq!(places.of("/nowhere", 0, 4096), None);
         assert_eq!(places.of("/dev/null", 0, 4096), None);
         assert_eq!(places.of("/never/mentioned", 0, 4096), None);

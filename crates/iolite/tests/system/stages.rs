@@ -249,7 +249,15 @@ fn rights_are_checked_before_the_run() {
     assert!(!dir.path().join("f").exists());
 }
 
-/// Also a run that is killed leaves none of the kernel's instances behind for longer than until the next run.
+/// The kernel's instances of runs of this program. Several tests may have some.
+fn instances() -> Vec<String> {
+    // Where tracefs is not mounted, this process mounts it for itself.
+    let tracing = iolite_os::tracefs::TraceFs::open().expect("the kernel shows its tracepoints");
+    let all = tracing.instances().expect("root may look");
+    all.into_iter().filter(|name| name.starts_with("iolite-")).collect()
+}
+
+/// Also if all processes of a run are killed at once, the next run removes what it has left.
 #[test]
 fn a_killed_run_leaves_no_instance() {
     if let Some(why) = obstacle() {
@@ -261,8 +269,23 @@ fn a_killed_run_leaves_no_instance() {
     let mut running = Program::under_test().start(dir.path(), words(line));
     let begun = |_: &crate::common::program::Running| dir.path().join("f").exists();
     running.wait_until("the job has begun", begun);
+    let collector = |name: &String| {
+        let process = name.strip_prefix("iolite-").expect("see above");
+        let parent = |process: &str| {
+            let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+            stat.rsplit(") ").next()?.split(' ').nth(1).map(str::to_owned)
+        };
+        // The spawner is its parent, and the run is that of the spawner.
+        parent(process).and_then(|spawner| parent(&spawner)).as_deref() == Some(&running.pid().to_string())
+    };
+    let mine: Vec<String> = instances().into_iter().filter(collector).collect();
+    assert_eq!(mine.len(), 1, "{mine:?}");
+    let number: i32 =
+        mine[0].strip_prefix("iolite-").and_then(|number| number.parse().ok()).expect("a number");
+    // The collector cannot remove it any more, and nobody else either.
+    crate::common::program::send(number, libc::SIGKILL);
     running.signal(libc::SIGKILL);
     running.wait();
-    // The next run works, and finds nothing in its way.
     run(dir.path(), "--name=j --filename=f --size=64k --rw=read");
+    assert!(!instances().contains(&mine[0]), "{mine:?} is still there");
 }
