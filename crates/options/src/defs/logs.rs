@@ -19,20 +19,13 @@ macro_rules! put_prefix {
         }
     };
 }
+pub(super) use put_prefix;
 
 /// All options of logs, and the periods of the report's own averages.
 pub static LOGS: &[Definition] = &[
     logs("per_job_logs", Kind::Bool, "One log per worker, not one for all")
         .default("1")
         .lands(put!(logs.per_job_logs, boolean())),
-    Definition::job(
-        "write_stages_log",
-        Category::Own,
-        Kind::Str,
-        "Log the stages of each I/O to files of this name",
-    )
-    .standing_alone()
-    .lands(put_prefix!(write_stages_log)),
     logs("write_bw_log", Kind::Str, "Log bandwidth to files of this name")
         .standing_alone()
         .lands(put_prefix!(write_bw_log)),

@@ -32,6 +32,9 @@ pub static OWN: &[Definition] = &[
     .lands(put!(measurement.lat_from_intended_start, boolean())),
     own("stages", Kind::Flag, "Measure where the time of each I/O goes: submission, queue, device, completion")
         .lands(put!(measurement.stages, boolean())),
+    own("write_stages_log", Kind::Str, "Log the stages of each I/O to files of this name")
+        .standing_alone()
+        .lands(super::logs::put_prefix!(write_stages_log)),
     own("io_timeout", Kind::Time, "An I/O that takes longer than this has failed (ETIMEDOUT); 0 = no limit")
         .default("0")
         .lands(put!(errors.io_timeout, time(1_000_000))),
