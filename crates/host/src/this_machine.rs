@@ -53,6 +53,7 @@ pub struct ThisMachine {
     memory: OnceCell<Memory>,
     limits: OnceCell<Limits>,
     control_groups: OnceCell<Result<Option<Hierarchy>, Refusal>>,
+    tracing: OnceCell<Result<crate::Tracing, Refusal>>,
 }
 
 impl ThisMachine {
@@ -177,7 +178,7 @@ impl Machine for ThisMachine {
     }
 
     fn tracing(&self) -> Result<crate::Tracing, Refusal> {
-        crate::Tracing::read()
+        self.tracing.get_or_init(crate::Tracing::read).clone()
     }
 
     fn has_address(&self, address: IpAddr) -> bool {

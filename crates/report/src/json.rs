@@ -13,7 +13,7 @@ use crate::rates::Block;
 use crate::{Exporter, Program, clock, cluster, comparison, far_end, rates};
 use iolite_stats::{
     BlockReport, BlockState, Cluster, DirectionReport, DiskReport, Display, Histogram, HostReport,
-    IdleReport, JobReport, Latency, Quantity, Report, SteadyReport, midpoint,
+    IdleReport, JobReport, Latency, Moments, Quantity, Report, SteadyReport, midpoint,
 };
 use std::io::{self, Write};
 use writer::Writer;
@@ -303,11 +303,7 @@ impl Json {
     ) -> io::Result<()> {
         let moments = &latency.moments;
         json.open(key)?;
-        json.integer("min", moments.minimum())?;
-        json.integer("max", moments.max)?;
-        json.float("mean", moments.mean())?;
-        json.float("stddev", moments.deviation())?;
-        json.integer("N", moments.count)?;
+        self::moments(json, moments)?;
         if percentiles && moments.count > 0 && latency.histogram.total() > 0 {
             self.histogram(json, &latency.histogram, &display.percentiles)?;
         }
@@ -325,6 +321,14 @@ impl Json {
         }
         json.close()
     }
+}
+
+fn moments(json: &mut Writer, moments: &Moments) -> io::Result<()> {
+    json.integer("min", moments.minimum())?;
+    json.integer("max", moments.max)?;
+    json.float("mean", moments.mean())?;
+    json.float("stddev", moments.deviation())?;
+    json.integer("N", moments.count)
 }
 
 /// The options of a section. A section without options is left out.

@@ -146,7 +146,7 @@ impl Collector {
             let mut times = joiner.times_of(worker);
             for (times, lost) in times.iter_mut().zip(self.area.lost(worker)) {
                 if lost > 0 {
-                    let times = times.get_or_insert_with(|| Box::new(joiner.empty_times(worker)));
+                    let times = times.get_or_insert_with(|| Box::new(self.observed[worker].no_times()));
                     (0..lost).for_each(|_| times.not_matched(iolite_stats::Unmatched::Stamps));
                 }
             }
@@ -227,15 +227,20 @@ pub fn remove_leftovers() {
     let Ok(tracefs) = TraceFs::open() else { return };
     for name in tracefs.instances().unwrap_or_default() {
         let process = name.strip_prefix(INSTANCE).and_then(|number| number.parse::<i32>().ok());
-        // The program of a process that has ended is not there, even if nobody has asked for its end. One with our own
-        // number had it before us.
-        let is_gone = |process: i32| {
-            process == process_id() || std::fs::read_link(format!("/proc/{process}/exe")).is_err()
-        };
-        if process.is_some_and(is_gone) {
+        // An instance with our own number is of a process that had the number before us.
+        if process.is_some_and(|process| process == process_id() || has_ended(process)) {
             // Another run may remove it at the same time.
             let _ = tracefs.remove_instance(&name);
         }
+    }
+}
+
+/// Whether a process is gone, or has ended and its parent has not asked how.
+fn has_ended(process: i32) -> bool {
+    match std::fs::read_to_string(format!("/proc/{process}/stat")) {
+        // The state follows the name, which is in brackets and may contain anything.
+        Ok(stat) => stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['Z', 'X'])),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
 }
 

@@ -28,6 +28,14 @@ pub struct Observed {
     pub log: Option<PathBuf>,
 }
 
+impl Observed {
+    /// Its stages before its first I/O.
+    pub(crate) fn no_times(&self) -> StageTimes {
+        let stages = if self.given.is_empty() { &Stage::OF_BLOCK_DEVICES[..] } else { &self.given[..] };
+        StageTimes::new(stages, self.from_start)
+    }
+}
+
 /// The stamps of two clock readings on different CPUs may differ by this much.
 const CLOCK_SKEW_NS: u64 = 1_000;
 
@@ -231,14 +239,8 @@ impl Joiner {
         let base = *self.base.get_or_insert(io.began);
         let known = &mut self.workers[worker];
         let direction = Direction::ALL[io.direction as usize];
-        let stages = if known.observed.given.is_empty() {
-            &Stage::OF_BLOCK_DEVICES[..]
-        } else {
-            &known.observed.given[..]
-        };
-        let from_start = known.observed.from_start;
-        let times = &mut known.times[io.direction as usize];
-        let mut times = times.take().unwrap_or_else(|| Box::new(StageTimes::new(stages, from_start)));
+        let times = known.times[io.direction as usize].take();
+        let mut times = times.unwrap_or_else(|| Box::new(known.observed.no_times()));
         let found = if io.stamps_given > 0 { Ok(Some(Found::given(io))) } else { self.find(worker, io) };
         match found {
             Ok(Some(found)) => {
@@ -411,12 +413,6 @@ impl Joiner {
         let mut times = std::mem::take(&mut self.workers[worker].times);
         times.iter_mut().flatten().for_each(|times| times.lost_records = lost);
         times
-    }
-
-    /// The stages of a worker whose direction has no I/O yet.
-    pub(crate) fn empty_times(&self, worker: usize) -> StageTimes {
-        let Observed { given, from_start, .. } = &self.workers[worker].observed;
-        StageTimes::new(if given.is_empty() { &Stage::OF_BLOCK_DEVICES } else { given }, *from_start)
     }
 }
 

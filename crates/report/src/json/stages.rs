@@ -101,13 +101,8 @@ fn key(name: &str, suffix: &str) -> String {
 }
 
 fn latency(json: &mut Writer, key: &str, latency: &Latency) -> io::Result<()> {
-    let moments = &latency.moments;
     json.open(key)?;
-    json.integer("min", moments.minimum())?;
-    json.integer("max", moments.max)?;
-    json.float("mean", moments.mean())?;
-    json.float("stddev", moments.deviation())?;
-    json.integer("N", moments.count)?;
+    super::moments(json, &latency.moments)?;
     super::percentiles_of(json, "percentile", &latency.histogram, &PERCENTILES)?;
     let buckets =
         latency.histogram.occupied().flat_map(|(bucket, count)| [iolite_stats::midpoint(bucket), count]);
