@@ -264,7 +264,7 @@ impl Machine {
             let text = fs::read(self.directory.join(name)).unwrap_or_default();
             let text = String::from_utf8_lossy(&text).into_owned();
             let lines: Vec<&str> = text.lines().collect();
-            lines[lines.len().saturating_sub(15)..].join("\n")
+            lines[lines.len().saturating_sub(80)..].join("\n")
         };
         format!("console: {}\nqemu: {}", last("console"), last("qemu"))
     }
@@ -280,9 +280,9 @@ fn command(
     let path = |name: &str| installed.join(name).display().to_string();
     // On a busy machine, the emulated timer fires too late for the kernel's timer check, and the kernel would panic. QEMU
     // translates a program anew wherever it is loaded, which takes longer than to run it: so each is always loaded at the same
-    // addresses (norandmaps).
+    // addresses (norandmaps). The console has the kernel's warnings, with the place where a processor hangs.
     let mut line = format!(
-        "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check norandmaps modules={}",
+        "console=ttyS0 loglevel=5 panic=-1 mitigations=off no_timer_check norandmaps modules={}",
         path("lib/modules")
     );
     words.iter().for_each(|word| line.extend([" ", word]));

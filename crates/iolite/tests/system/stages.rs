@@ -7,6 +7,7 @@ use iolite_testing::skip;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -235,9 +236,13 @@ fn rights_are_checked_before_the_run() {
         skip!("becomes another user, which needs root");
     }
     let dir = scratch();
-    fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let is_reachable = |directory: &Path| fs::metadata(directory).unwrap().permissions().mode() & 1 != 0;
+    if !dir.path().ancestors().all(is_reachable) {
+        skip!("other users cannot reach the temporary directory");
+    }
     let program = dir.path().join("program");
-    fs::copy(&Program::under_test().path, &program).unwrap();
+    iolite_testing::copy_program(&Program::under_test().path, &program).unwrap();
     let mut args = words("--reuid=65534 --clear-groups");
     args.push(program.to_string_lossy().into_owned());
     args.extend(words("--name=j --filename=f --size=4k --rw=write --stages"));
