@@ -21,6 +21,8 @@ pub enum Figure {
     P999,
     /// The mean time of an I/O in the device, in nanoseconds (`stages`).
     Device,
+    /// The mean time that the server and the network took.
+    Server,
     /// The mean time in submission and after completion.
     Software,
     /// The mean time in the queue.
@@ -31,11 +33,12 @@ pub enum Figure {
 
 impl Figure {
     /// All figures, in order.
-    pub const ALL: [Figure; 12] = [
+    pub const ALL: [Figure; 13] = [
         Figure::Iops,
         Figure::P50,
         Figure::P99,
         Figure::Device,
+        Figure::Server,
         Figure::Software,
         Figure::Queue,
         Figure::Bandwidth,
@@ -58,6 +61,7 @@ impl Figure {
             Figure::P99 => "p99",
             Figure::P999 => "p99.9",
             Figure::Device => "device",
+            Figure::Server => "server",
             Figure::Software => "software",
             Figure::Queue => "queue",
             Figure::Cpu => "cpu",
@@ -85,6 +89,7 @@ impl Figure {
             | Figure::Bandwidth
             | Figure::Mean
             | Figure::Device
+            | Figure::Server
             | Figure::Software
             | Figure::Queue
             | Figure::Cpu => None,
@@ -103,6 +108,7 @@ impl Figure {
 
     /// Whether it gets a verdict by default. (Bandwidth would repeat the verdict of IOPS.)
     pub fn is_primary(self) -> bool {
-        matches!(self, Figure::Iops | Figure::P50 | Figure::P99 | Figure::Device | Figure::Software)
+        use Figure::{Device, Iops, P50, P99, Server, Software};
+        matches!(self, Iops | P50 | P99 | Device | Server | Software)
     }
 }

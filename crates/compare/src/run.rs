@@ -189,7 +189,8 @@ impl Job {
             };
             let figures = [
                 (Figure::Device, mean(&["device_ns"])),
-                (Figure::Software, mean(&["submit_ns", "reap_ns"])),
+                (Figure::Server, mean(&["server_ns", "first_byte_ns", "last_byte_ns"])),
+                (Figure::Software, mean(&["submit_ns", "send_ns", "reap_ns"])),
                 (Figure::Queue, mean(&["queue_ns"])),
             ];
             figures.into_iter().for_each(|(figure, value)| part.set(figure, value));
@@ -208,7 +209,12 @@ impl Part {
     pub fn step(&self, figure: Figure) -> f64 {
         match figure {
             Figure::Iops | Figure::Bandwidth => self.rate_step,
-            Figure::Mean | Figure::Device | Figure::Software | Figure::Queue | Figure::Cpu => 0.0,
+            Figure::Mean
+            | Figure::Device
+            | Figure::Server
+            | Figure::Software
+            | Figure::Queue
+            | Figure::Cpu => 0.0,
             _ => CLASS,
         }
     }

@@ -16,3 +16,30 @@ pub(crate) mod tickets;
 pub(crate) use self::completions::{Completer, Completions};
 pub(crate) use self::library_threads::threads_started_by;
 pub use self::tickets::has_lent_memory;
+
+use iolite_engine::StageEnds;
+use iolite_os::time::monotonic_ns;
+use std::time::Instant;
+
+/// The stages of a unit whose answer arrived at this time (`CLOCK_MONOTONIC`); `None` = none did (0).
+pub(crate) fn answered_at(ns: u64) -> Option<StageEnds> {
+    (ns > 0).then_some([0, ns, 0, 0])
+}
+
+/// Turns times of the standard library into `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MonotonicClock {
+    instant: Instant,
+    ns: u64,
+}
+
+impl MonotonicClock {
+    pub(crate) fn new() -> Self {
+        MonotonicClock { instant: Instant::now(), ns: monotonic_ns() }
+    }
+
+    /// A time after this value was made, in nanoseconds.
+    pub(crate) fn ns(&self, time: Instant) -> u64 {
+        self.ns + time.saturating_duration_since(self.instant).as_nanos() as u64
+    }
+}

@@ -17,11 +17,12 @@ mod storage;
 use self::ledger::Ledger;
 use self::multipart::{Uploads, Write as PartWrite};
 use crate::by_index::ByIndex;
+use crate::completed_later::MonotonicClock;
 use iolite_engine::{
     Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Requests,
-    Storage, Unit,
+    StageEnds, Storage, Unit,
 };
-use iolite_http::{Answer, Client, Done, Method, Object, Refusal, Request, Sink, listing};
+use iolite_http::{Answer, Client, Done, Marks, Method, Object, Refusal, Request, Sink, listing};
 use iolite_options::engines::{HttpOptions, HttpProtocol, ObjectMode};
 use iolite_types::Operation;
 use std::fmt::Write;
@@ -40,6 +41,7 @@ pub struct HttpEngine {
     files: ByIndex<File>,
     /// The units in flight, by their index.
     units: Vec<Flying>,
+    clock: MonotonicClock,
     /// A buffer for the name of an object.
     name: String,
     /// The number of missing objects that were read as zeros, or were to be trimmed.
@@ -77,8 +79,8 @@ struct Flying {
     words: Option<String>,
     /// When its request was about to be sent.
     issued: Option<Instant>,
-    /// When the first byte of the answer arrived.
-    first_byte: Option<Instant>,
+    /// When its request reached what; `None` = it was several requests.
+    marks: Option<Marks>,
 }
 
 impl HttpEngine {
@@ -100,6 +102,7 @@ impl HttpEngine {
             block: config.block,
             files: ByIndex::with_room(config.files),
             units: vec![Flying::default(); config.depth],
+            clock: MonotonicClock::new(),
             name: String::new(),
             missing: 0,
             cursors: Vec::new(),
@@ -146,7 +149,7 @@ impl HttpEngine {
             method: Some(method),
             words: None,
             issued: None,
-            first_byte: None,
+            marks: None,
         };
         if self.splits && method != Method::Get && self.is_of_parts(unit, method, end)? {
             let Unit { buffer, length, offset, index, file, .. } = *unit;
@@ -190,7 +193,7 @@ impl HttpEngine {
             method: Some(Method::Get),
             words: None,
             issued: None,
-            first_byte: None,
+            marks: None,
         };
         let head = self.client.head(Method::Get, &Object { name: &bucket, part: None, query: &query }, &[]);
         let request = Request {
@@ -209,7 +212,7 @@ impl HttpEngine {
     fn list_outcome(&mut self, done: Done) -> Outcome {
         let index = done.token as usize;
         let Flying { length, file, .. } = self.units[index];
-        self.units[index].first_byte = done.first_byte;
+        self.units[index].marks = Some(done.marks);
         let words = match done.result {
             Ok(answer) if answer.is_success() => match listing::page(&answer) {
                 Ok(page) => {
@@ -260,7 +263,7 @@ impl HttpEngine {
         if self.options.http_s3_list > 0 && method == Some(Method::Get) {
             return self.list_outcome(done);
         }
-        self.units[index].first_byte = done.first_byte;
+        self.units[index].marks = Some(done.marks);
         let is_read = method == Some(Method::Get);
         let words = match done.result {
             Ok(answer) if answer.is_success() => match self.is_what_was_asked_for(&answer, offset, length) {
@@ -478,9 +481,17 @@ impl Engine for HttpEngine {
     }
 
     fn first_byte(&self, unit: u32) -> Option<u64> {
-        let Flying { issued, first_byte, .. } = self.units.get(unit as usize)?;
-        let time = (*first_byte)?.saturating_duration_since((*issued)?);
+        let Flying { issued, marks, .. } = self.units.get(unit as usize)?;
+        let time = (*marks)?.first_byte?.saturating_duration_since((*issued)?);
         Some(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn stage_ends(&self, unit: u32) -> Option<StageEnds> {
+        let Marks { connected, secured, sent, first_byte } = self.units.get(unit as usize)?.marks?;
+        let end = |mark| self.clock.ns(mark);
+        // Some servers refuse a request before all of it has been sent.
+        let (sent, first_byte) = (sent.or(first_byte).map(end), first_byte.map_or(u64::MAX, end));
+        Some([connected.map_or(0, end), secured.map_or(0, end), sent.unwrap_or(u64::MAX), first_byte])
     }
 
     fn requests(&self) -> Requests {

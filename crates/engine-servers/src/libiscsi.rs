@@ -12,10 +12,12 @@ use self::address::Address;
 use self::disk::{Data, Disk, Login, NAP, transfer, wait};
 use self::library::Library;
 use crate::by_index::{ByIndex, Reasons};
+use crate::completed_later::answered_at;
 use crate::completed_later::driven_by_worker::DrivenByWorker;
 use crate::completed_later::server_timeout::ServerTimeout;
 use iolite_engine::{
-    Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage, Unit,
+    Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, StageEnds, Storage,
+    Unit,
 };
 use iolite_options::engines::IscsiOptions;
 use iolite_os::explained;
@@ -37,6 +39,8 @@ pub struct LibiscsiEngine {
     files: ByIndex<(usize, bool)>,
     /// The lengths of the units in flight, indexed by unit.
     lengths: Vec<u64>,
+    /// When the answers to the units arrived.
+    answered: ByIndex<u64>,
     /// Why units have failed, indexed by unit.
     reasons: Reasons,
     watched: Vec<libc::pollfd>,
@@ -55,6 +59,7 @@ impl LibiscsiEngine {
             disks: Vec::new(),
             files: ByIndex::with_room(config.files),
             lengths: vec![0; config.depth],
+            answered: ByIndex::with_room(config.depth),
             reasons: Reasons::with_room(config.depth),
             watched: Vec::new(),
         })
@@ -217,6 +222,7 @@ impl Engine for LibiscsiEngine {
                 && let Some(over) = self.disks[place].1.next_done()
             {
                 taken += 1;
+                self.answered.set(over.number, over.answered);
                 let outcome = match over.failure {
                     None => Ok(self.lengths[over.number as usize]),
                     Some((errno, words)) => {
@@ -232,6 +238,10 @@ impl Engine for LibiscsiEngine {
 
     fn explain(&self, unit: u32) -> Option<String> {
         self.reasons.explain(unit)
+    }
+
+    fn stage_ends(&self, unit: u32) -> Option<StageEnds> {
+        answered_at(*self.answered.get(unit)?)
     }
 
     fn stop_repeating(&mut self) {

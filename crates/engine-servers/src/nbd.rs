@@ -9,10 +9,12 @@ mod storage;
 
 use self::connection::{Command, Connection};
 use crate::by_index::Reasons;
+use crate::completed_later::answered_at;
 use crate::completed_later::driven_by_worker::DrivenByWorker;
 use crate::completed_later::server_timeout::ServerTimeout;
 use iolite_engine::{
-    Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage, Unit,
+    Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, StageEnds, Storage,
+    Unit,
 };
 use iolite_http::percent_decoded;
 use iolite_options::engines::NbdOptions;
@@ -205,6 +207,10 @@ impl Engine for NbdEngine {
 
     fn explain(&self, unit: u32) -> Option<String> {
         self.reasons.explain(unit).or_else(|| self.connection.failure().map(str::to_owned))
+    }
+
+    fn stage_ends(&self, unit: u32) -> Option<StageEnds> {
+        answered_at(self.connection.answered(unit))
     }
 
     fn stop_repeating(&mut self) {

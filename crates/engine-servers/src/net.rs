@@ -21,10 +21,12 @@ mod tests;
 pub(crate) use address::Address;
 use ahead::Ahead;
 use iolite_engine::{
-    BufferLayout, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit, WITHDRAWN,
+    BufferLayout, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, StageEnds, Unit,
+    WITHDRAWN,
 };
 use iolite_options::engines::{NetOptions, Protocol};
 use iolite_os::explained;
+use iolite_os::time::monotonic_ns;
 use iolite_types::Operation;
 use spliced::SocketPipe;
 use std::io;
@@ -94,6 +96,9 @@ pub struct Connection<const SPLICED: bool> {
     done: usize,
     /// The unit itself has been transferred; its answer comes next (`pingpong`).
     answering: bool,
+    /// When the last block was sent and when its answer was there (`CLOCK_MONOTONIC`), with `pingpong`.
+    sent: u64,
+    answered: u64,
     /// The current unit waits for the peer to accept or send data.
     waits: bool,
     /// The other end has finished.
@@ -151,6 +156,8 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             ahead: None,
             done: 0,
             answering: false,
+            sent: 0,
+            answered: 0,
             waits: false,
             over: false,
             job_ended: None,
@@ -622,6 +629,10 @@ impl<const SPLICED: bool> Engine for Connection<SPLICED> {
         self.failed.clone()
     }
 
+    fn stage_ends(&self, _unit: u32) -> Option<StageEnds> {
+        (self.answered > 0).then_some([self.sent, self.answered, 0, 0])
+    }
+
     fn warnings(&mut self) -> Vec<String> {
         self.doubt.take().into_iter().collect()
     }
@@ -644,10 +655,14 @@ impl<const SPLICED: bool> Engine for Connection<SPLICED> {
             match step {
                 Step::Done if self.options.pingpong && !self.answering => {
                     self.answering = true;
+                    self.sent = monotonic_ns();
                     self.done = 0;
                     self.idle = None;
                 }
                 Step::Done => {
+                    if self.answering {
+                        self.answered = monotonic_ns();
+                    }
                     self.answering = false;
                     self.waits = false;
                     self.begun = true;

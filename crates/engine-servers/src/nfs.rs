@@ -11,9 +11,11 @@ mod storage;
 
 use crate::by_index::{ByIndex, Reasons};
 use crate::completed_later::driven_by_worker::DrivenByWorker;
+use crate::completed_later::{MonotonicClock, answered_at};
 use iolite_engine::is_asked_to_stop;
 use iolite_engine::{
-    Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Storage, Unit,
+    Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, StageEnds,
+    Storage, Unit,
 };
 use iolite_engine::{LAST_WAIT, UNLIMITED};
 use iolite_nfs::{Address, Done, Handle, Limits, NfsError, Session, Stability};
@@ -28,6 +30,9 @@ use std::time::Duration;
 pub struct NfsEngine {
     session: Session,
     files: ByIndex<File>,
+    clock: MonotonicClock,
+    /// When the answers to the units arrived.
+    answered: ByIndex<u64>,
     /// Why units have failed, indexed by unit.
     reasons: Reasons,
     idle: Vec<String>,
@@ -63,10 +68,18 @@ impl NfsEngine {
         let session = Session::connect(address, limits, Some((is_asked_to_stop, LAST_WAIT)))
             .map_err(|error| refused(error.errno(), error.to_string()))?;
         let files = ByIndex::with_room(config.files);
-        Ok(NfsEngine { session, files, reasons: Reasons::with_room(config.depth), idle })
+        Ok(NfsEngine {
+            session,
+            files,
+            clock: MonotonicClock::new(),
+            answered: ByIndex::with_room(config.depth),
+            reasons: Reasons::with_room(config.depth),
+            idle,
+        })
     }
 
-    fn outcome(&mut self, Done { unit, result }: Done) -> Completion {
+    fn outcome(&mut self, Done { unit, answered, result }: Done) -> Completion {
+        self.answered.set(unit, self.clock.ns(answered));
         let outcome = match result {
             Ok(bytes) => Ok(bytes),
             Err(error) => {
@@ -221,6 +234,10 @@ impl Engine for NfsEngine {
             lines.push(format!("nfs: requests that the server was too busy for at first: {}", counts.busy));
         }
         lines
+    }
+
+    fn stage_ends(&self, unit: u32) -> Option<StageEnds> {
+        answered_at(*self.answered.get(unit)?)
     }
 
     fn stop_repeating(&mut self) {

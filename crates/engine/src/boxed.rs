@@ -6,8 +6,8 @@
 //! call, a copy, or a message to another machine.
 
 use crate::{
-    BufferLayout, Completion, Engine, EngineError, Errno, FileSpec, OpenMode, Queued, Requests, Storage,
-    Unit, Visitor,
+    BufferLayout, Completion, Engine, EngineError, Errno, FileSpec, OpenMode, Queued, Requests, StageEnds,
+    Storage, Unit, Visitor,
 };
 use std::io;
 use std::os::fd::RawFd;
@@ -40,6 +40,8 @@ trait Erased {
     fn remarks(&mut self) -> Vec<String>;
     fn warnings(&mut self) -> Vec<String>;
     fn first_byte(&self, unit: u32) -> Option<u64>;
+    fn stamp_stages(&mut self);
+    fn stage_ends(&self, unit: u32) -> Option<StageEnds>;
     fn requests(&self) -> Requests;
     fn stop_repeating(&mut self);
     fn leave(&mut self);
@@ -121,6 +123,14 @@ impl<E: Engine> Erased for E {
 
     fn first_byte(&self, unit: u32) -> Option<u64> {
         Engine::first_byte(self, unit)
+    }
+
+    fn stamp_stages(&mut self) {
+        Engine::stamp_stages(self);
+    }
+
+    fn stage_ends(&self, unit: u32) -> Option<StageEnds> {
+        Engine::stage_ends(self, unit)
     }
 
     fn requests(&self) -> Requests {
@@ -244,6 +254,14 @@ impl<const SYNCHRONOUS: bool> Engine for BoxedEngine<SYNCHRONOUS> {
 
     fn first_byte(&self, unit: u32) -> Option<u64> {
         self.0.first_byte(unit)
+    }
+
+    fn stamp_stages(&mut self) {
+        self.0.stamp_stages();
+    }
+
+    fn stage_ends(&self, unit: u32) -> Option<StageEnds> {
+        self.0.stage_ends(unit)
     }
 
     fn requests(&self) -> Requests {

@@ -198,6 +198,10 @@ pub trait Visitor {
     fn visit<E: Engine + 'static>(self, engine: E) -> Self::Out;
 }
 
+/// When stages of a unit ended, in nanoseconds of `CLOCK_MONOTONIC`. 0 = the stage was not needed, or the worker knows its
+/// end, `u64::MAX` = it ended with the unit.
+pub type StageEnds = [u64; 4];
+
 /// An I/O engine inside one worker.
 ///
 /// Life: `new` (in the worker) → `open` files → `prepare` (once: slab and buffers are known) → `queue`,
@@ -372,6 +376,17 @@ pub trait Engine {
     /// requests to a server; `None` = the unit was several requests, or no request. Called only for engines that may
     /// know it ([`Engine::REQUESTS`]).
     fn first_byte(&self, unit: u32) -> Option<u64> {
+        let _ = unit;
+        None
+    }
+
+    /// The job measures stages, and the engine tells them: from now on it notes what [`Engine::stage_ends`] needs. Called
+    /// once, before the first `queue`.
+    fn stamp_stages(&mut self) {}
+
+    /// When the stages of a unit that has just been reaped ended, all but the last; `None` = not known, for example because
+    /// the unit was several requests. Called only after [`Engine::stamp_stages`].
+    fn stage_ends(&self, unit: u32) -> Option<StageEnds> {
         let _ = unit;
         None
     }

@@ -13,7 +13,7 @@ mod link;
 mod request;
 mod verbose;
 
-pub use self::request::{Counts, Done, Failure, Limits, Request, Sink};
+pub use self::request::{Counts, Done, Failure, Limits, Marks, Request, Sink};
 
 use self::link::{Flight, Link, again};
 use self::verbose::{tell, tell_answer, tell_request};
@@ -234,7 +234,7 @@ impl Client {
             questions: 0,
             signed: Instant::now(),
             deadline: None,
-            first_byte: None,
+            marks: Marks::default(),
         };
         self.send(flight);
     }
@@ -266,7 +266,7 @@ impl Client {
     }
 
     /// Performs one request, until it is finished or `end` has come. Returns its outcome, whether it was repeated,
-    /// and when its answer began. Drops all other requests.
+    /// and when it reached what. Drops all other requests.
     ///
     /// # Safety
     /// Until this returns, the body and the memory of the sink stay valid, the body is not written to, and nothing else
@@ -277,7 +277,7 @@ impl Client {
         let failed = |words| Done {
             token: 0,
             result: Err(Failure { words }),
-            first_byte: None,
+            marks: Marks::default(),
             // It is not known whether it was repeated. The safe assumption is that it was.
             is_repeated: true,
         };
@@ -373,6 +373,7 @@ impl Client {
                 flight.is_connected = flight.sent > 0 || flags.intersects(EventFlags::OUT | EventFlags::IN);
                 if flight.is_connected {
                     self.reachable = flight.address;
+                    flight.marks.connected.get_or_insert_with(Instant::now);
                     flight.unreachable = 0;
                     // Connecting has its own limit.
                     let deadline = self.limits.timeout.map(|timeout| Instant::now() + timeout);
@@ -514,7 +515,7 @@ impl Client {
             && let Some(asked) = self.store.identify(&answer, &mut flight.request.head)
         {
             flight.questions += u32::from(asked == Asked::Anew);
-            flight.first_byte = None;
+            flight.marks = Marks::default();
             return self.send(flight);
         }
         self.counts.throttled += u64::from(matches!(answer.status, 429 | 503));
@@ -566,7 +567,7 @@ impl Client {
         let own = FIRST_PAUSE.saturating_mul(1 << flight.retries.min(16)).min(LONGEST_PAUSE);
         let pause = asked.map_or(own, |asked| asked.min(LONGEST_PAUSE).max(own));
         flight.retries += 1;
-        flight.first_byte = None;
+        flight.marks = Marks::default();
         flight.is_repeated = true;
         self.counts.retries += 1;
         self.paused.push(Paused { due: Instant::now() + pause, flight, last });
@@ -602,8 +603,8 @@ impl Client {
         let mut head = flight.request.head;
         head.clear();
         self.heads.push(head);
-        let Flight { token, first_byte, is_repeated, .. } = flight;
-        self.done.push_back(Done { token, result, first_byte, is_repeated });
+        let Flight { token, marks, is_repeated, .. } = flight;
+        self.done.push_back(Done { token, result, marks, is_repeated });
     }
 
     fn close(&mut self, slot: usize) {

@@ -121,6 +121,11 @@ impl Connection {
         }
     }
 
+    /// Whether bytes that are sent now go out: there is no encryption, or its handshake is over.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.encryption.as_ref().is_none_or(|encryption| !encryption.tls.is_handshaking())
+    }
+
     /// Whether there are buffered bytes that have not been sent.
     pub(crate) fn holds_back(&self) -> bool {
         self.encryption.as_ref().is_some_and(|encryption| encryption.tls.wants_write())

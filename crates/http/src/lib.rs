@@ -40,7 +40,7 @@ mod store;
 mod tls;
 
 pub use self::answer::Answer;
-pub use self::client::{Client, ClientError, Counts, Done, Failure, Limits, Request, Sink};
+pub use self::client::{Client, ClientError, Counts, Done, Failure, Limits, Marks, Request, Sink};
 pub use self::credentials::{Credentials, CredentialsError, Source};
 pub use self::digest::Digest;
 pub use self::encoding::{percent_decoded, percent_encoded};

@@ -48,6 +48,8 @@ pub struct Limits {
 pub struct Done {
     /// The unit.
     pub unit: u32,
+    /// When the last answer to it arrived.
+    pub answered: Instant,
     /// The outcome: the bytes moved, or an error.
     pub result: Result<u64, Box<NfsError>>,
 }

@@ -67,7 +67,7 @@ pub use job::{EndRules, EstimateRules, JobPlan, ReportRules, SamplingRules, Stea
 pub(crate) use layout::{FileFacts, LayoutContext, is_endless, layout, layout_of_names};
 pub use layout::{FileLayout, Layout, LeftOut, NamedFiles, ZonedFile};
 pub use logs::{logs_asked, logs_of_workers, stages_log};
-pub use measuring::StageRules;
+pub use measuring::{StageRules, StagesBy};
 pub use memory::holds_data;
 pub use memory_need::buffers as too_large_buffers;
 pub use names::Names;

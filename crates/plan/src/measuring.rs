@@ -13,8 +13,29 @@ pub struct StageRules {
     pub by_other_threads: bool,
     /// The engine passes commands to devices, past the block layer.
     pub passes_commands: bool,
-    /// They are requests to a server, and the engine tells when an answer begins. The kernel is not asked.
-    pub by_first_bytes: bool,
+    /// Who tells them.
+    pub told_by: StagesBy,
+}
+
+/// Who tells the stages of I/Os.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StagesBy {
+    /// The kernel's trace records.
+    Kernel,
+    /// The engine: I/Os are requests over HTTP.
+    Requests,
+    /// The engine: it knows when the answer of a server arrived.
+    Answers,
+}
+
+impl StagesBy {
+    fn of(options: &JobOptions, facets: Facets) -> StagesBy {
+        match () {
+            () if options.has_first_bytes() => StagesBy::Requests,
+            () if facets.can(Capability::TimeAnswers) => StagesBy::Answers,
+            () => StagesBy::Kernel,
+        }
+    }
 }
 
 /// What engines pass commands to whose records the kernel has.
@@ -27,7 +48,7 @@ impl StageRules {
             from_start: !facets.is_synchronous() && !facets.can(Capability::TimeSending),
             by_other_threads: facets.completion == Completion::LibraryThreads,
             passes_commands: COMMANDS.contains(&facets.target),
-            by_first_bytes: options.has_first_bytes(),
+            told_by: StagesBy::of(options, facets),
         })
     }
 }
@@ -42,10 +63,12 @@ pub(crate) fn obstacle_to_stages(options: &JobOptions, engine: &EngineInfo) -> O
     let on_block_devices = facets.has_local_files()
         && facets.moves_data()
         && (facets.target == Target::Any || COMMANDS.contains(&facets.target));
-    if !on_block_devices && !options.has_first_bytes() {
+    let told_by = StagesBy::of(options, facets);
+    if !on_block_devices && told_by == StagesBy::Kernel {
         let message = format!(
             "stages: ioengine={name} does not go through the kernel's block layer, where stages are observed; use psync, \
-             libaio, io_uring or another engine for files and block devices, or http"
+             libaio, io_uring or another engine for files and block devices, http, or an engine whose server answers each \
+             I/O (nfs, nbd, libiscsi, rados, rbd)"
         );
         return Some(("stages", message));
     }

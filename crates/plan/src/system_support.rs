@@ -1,6 +1,6 @@
 //! Checks that the system supports what jobs use: clocks by number, atomic writes, tracepoints.
 
-use crate::{JobPlan, Plan, Problem, WorkerPlan};
+use crate::{JobPlan, Plan, Problem, StagesBy, WorkerPlan};
 use iolite_host::{AtomicWrites, Machine};
 use iolite_options::JobOptions;
 use iolite_types::Direction;
@@ -15,7 +15,8 @@ pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
         let job = plan.job_of(worker);
         Some(Problem::of(&job.options, "atomic", atomic_writes(job, worker, machine)?))
     });
-    let stages = plan.jobs.iter().filter(|job| job.stages.is_some_and(|stages| !stages.by_first_bytes));
+    let stages =
+        plan.jobs.iter().filter(|job| job.stages.is_some_and(|stages| stages.told_by == StagesBy::Kernel));
     let stages = stages.filter_map(|job| {
         let refusal = machine.tracing().err()?;
         Some(Problem::of(&job.options, "stages", format!("stages: {refusal}")))

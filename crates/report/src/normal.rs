@@ -209,11 +209,7 @@ fn write_stages(report: &Report, job: &JobReport, out: &mut dyn Write) -> io::Re
         let mut lines = vec![["", "", "mean", "p50", "p99", "p99.9", "of slowest 0.1%"].map(str::to_owned)];
         for (number, stage) in times.stages.iter().enumerate() {
             let share = shares.get(number).map_or("-".to_owned(), |share| format!("{:.1}%", 100.0 * share));
-            let mut span = stage.stage.span().to_owned();
-            if number == 0 && times.from_start {
-                span = span.replace("issue", "start");
-            }
-            lines.push(cells(stage.stage.name(), &span, &stage.latency, share));
+            lines.push(cells(stage.stage.name(), times.span(stage.stage), &stage.latency, share));
         }
         lines.push(cells(if times.from_start { "lat" } else { "clat" }, "", &times.whole, String::new()));
         writeln!(out, "  stages, {}: where the time went", block.name())?;

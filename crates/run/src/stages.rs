@@ -2,7 +2,7 @@
 
 use crate::RunError;
 use iolite_host::Machine;
-use iolite_plan::{Layout, Plan, Problem, WorkerPlan};
+use iolite_plan::{Layout, Plan, Problem, StagesBy, WorkerPlan};
 use iolite_stages::{Collector, Observed, Results, StageArea};
 use iolite_stats::Stage;
 use std::fs::File;
@@ -30,7 +30,8 @@ impl StageCollection {
     ) -> Result<Option<StageCollection>, RunError> {
         let rules = |worker: &WorkerPlan| plan.job_of(worker).stages;
         let Some(first) = plan.workers.iter().find(|worker| rules(worker).is_some()) else { return Ok(None) };
-        let of_kernel = |worker: &WorkerPlan| rules(worker).is_some_and(|rules| !rules.by_first_bytes);
+        let of_kernel =
+            |worker: &WorkerPlan| rules(worker).is_some_and(|rules| rules.told_by == StagesBy::Kernel);
         let asks_kernel = plan.workers.iter().any(of_kernel);
         let tracing = match asks_kernel {
             true => machine.tracing(),
@@ -48,9 +49,10 @@ impl StageCollection {
                 from_start: rules.from_start,
                 by_other_threads: rules.by_other_threads,
                 passes_commands: rules.passes_commands,
-                given: match rules.by_first_bytes {
-                    true => vec![Stage::FirstByte, Stage::LastByte],
-                    false => Vec::new(),
+                given: match rules.told_by {
+                    StagesBy::Kernel => Vec::new(),
+                    StagesBy::Requests => Stage::OF_REQUESTS.to_vec(),
+                    StagesBy::Answers => Stage::OF_ANSWERS.to_vec(),
                 },
                 log: iolite_plan::stages_log(plan.job_of(worker), worker.index),
             }

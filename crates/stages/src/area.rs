@@ -6,7 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// The most stages that an engine itself can tell.
-pub const MOST_GIVEN: usize = 4;
+pub(crate) const MOST_GIVEN: usize = 4;
 
 /// The stamps of one I/O. Times are `CLOCK_MONOTONIC` in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,10 +32,15 @@ pub struct IoStamps {
     pub together: u32,
     /// The number of its direction.
     pub direction: u32,
-    /// How many of `given` are used; 0 = the kernel's records tell the stages.
+    /// How many of `given` are used; 0 = the kernel's records tell the stages, [`IoStamps::UNTOLD`] = nobody does.
     pub stamps_given: u32,
     /// When each stage but the last ended, as the engine says.
     pub given: [u64; MOST_GIVEN],
+}
+
+impl IoStamps {
+    /// The engine does not know the stages of this I/O.
+    pub const UNTOLD: u32 = u32::MAX;
 }
 
 /// Words of one worker. Zeros are valid.

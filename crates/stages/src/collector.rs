@@ -188,8 +188,9 @@ impl Buffers {
         let kib = (KIB_OF_ALL / tracing.cpus.len().max(1)).clamp(LEAST_KIB, MOST_KIB);
         instance.write("buffer_size_kb", &kib.to_string())?;
         instance.write("trace_clock", "mono")?;
-        // The names of threads are not needed, and old kernels have other options.
-        let _ = instance.write("options/record-cmd", "0");
+        // Without this, each context switch records the names of its threads, which nobody needs. (Instances have no file
+        // for this option in `options/`. An old kernel may not know it.)
+        let _ = instance.write("trace_options", "norecord-cmd");
         for name in decoder.names() {
             instance.write(&format!("events/{name}/enable"), "1")?;
         }

@@ -241,7 +241,11 @@ impl Joiner {
         let direction = Direction::ALL[io.direction as usize];
         let times = known.times[io.direction as usize].take();
         let mut times = times.unwrap_or_else(|| Box::new(known.observed.no_times()));
-        let found = if io.stamps_given > 0 { Ok(Some(Found::given(io))) } else { self.find(worker, io) };
+        let found = match io.stamps_given {
+            0 => self.find(worker, io),
+            IoStamps::UNTOLD => Err(Unmatched::Untold),
+            _ => Ok(Some(Found::given(io))),
+        };
         match found {
             Ok(Some(found)) => {
                 if let Some(log) = &self.workers[worker].log {

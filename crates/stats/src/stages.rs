@@ -13,12 +13,20 @@ use std::ops::AddAssign;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// From issue until the kernel's block layer has it .
+    /// From issue until the kernel's block layer has it, or the request to a server is handed over.
     Submit,
     /// From the block layer until the driver has it.
     Queue,
     /// From the driver until the device has completed it.
     Device,
+    /// From submission until the answer of the server is there.
+    Server,
+    /// Until the connection to the server is established.
+    Connect,
+    /// Until the handshake of TLS is over.
+    Tls,
+    /// Until the request is sent.
+    Send,
     /// Until the first byte of the answer.
     FirstByte,
     /// Until its last byte.
@@ -34,21 +42,13 @@ impl Stage {
             Stage::Submit => "submit",
             Stage::Queue => "queue",
             Stage::Device => "device",
+            Stage::Server => "server",
+            Stage::Connect => "connect",
+            Stage::Tls => "tls",
+            Stage::Send => "send",
             Stage::FirstByte => "first byte",
             Stage::LastByte => "last byte",
             Stage::Reap => "reap",
-        }
-    }
-
-    /// Where it begins and ends.
-    pub fn span(self) -> &'static str {
-        match self {
-            Stage::Submit => "issue -> block layer",
-            Stage::Queue => "block layer -> driver",
-            Stage::Device => "driver -> completion",
-            Stage::FirstByte => "issue -> first byte",
-            Stage::LastByte => "first -> last byte, reaped",
-            Stage::Reap => "completion -> reaped",
         }
     }
 
@@ -58,13 +58,23 @@ impl Stage {
             Stage::Submit => "the submission's",
             Stage::Queue => "the queue's",
             Stage::Device => "the device's",
-            Stage::FirstByte | Stage::LastByte => "the server's and the network's",
+            Stage::Connect => "that of connecting",
+            Stage::Tls => "that of the TLS handshake",
+            Stage::Send => "the sending's",
+            Stage::Server | Stage::FirstByte | Stage::LastByte => "the server's and the network's",
             Stage::Reap => "the software's after completion",
         }
     }
 
     /// The stages of I/Os on block devices.
     pub const OF_BLOCK_DEVICES: [Stage; 4] = [Stage::Submit, Stage::Queue, Stage::Device, Stage::Reap];
+
+    /// The stages of requests over HTTP.
+    pub const OF_REQUESTS: [Stage; 5] =
+        [Stage::Connect, Stage::Tls, Stage::Send, Stage::FirstByte, Stage::LastByte];
+
+    /// The stages of I/Os that a server answers.
+    pub const OF_ANSWERS: [Stage; 3] = [Stage::Submit, Stage::Server, Stage::Reap];
 }
 
 /// Why the stages of an I/O are not known.
@@ -83,17 +93,20 @@ pub enum Unmatched {
     Order,
     /// The job's own stamps were lost: the process that collects them was too slow.
     Stamps,
+    /// The engine does not know them: the I/O was several requests, or failed before it was one.
+    Untold,
 }
 
 impl Unmatched {
     /// All reasons.
-    pub const ALL: [Unmatched; 6] = [
+    pub const ALL: [Unmatched; 7] = [
         Unmatched::Lost,
         Unmatched::Overlap,
         Unmatched::Batch,
         Unmatched::Thread,
         Unmatched::Order,
         Unmatched::Stamps,
+        Unmatched::Untold,
     ];
 
     /// The key of the reason in JSON.
@@ -105,6 +118,7 @@ impl Unmatched {
             Unmatched::Thread => "thread",
             Unmatched::Order => "order",
             Unmatched::Stamps => "stamps",
+            Unmatched::Untold => "untold",
         }
     }
 
@@ -117,6 +131,7 @@ impl Unmatched {
             Unmatched::Thread => "submitted by another thread",
             Unmatched::Order => "stamps out of order",
             Unmatched::Stamps => "own stamps lost",
+            Unmatched::Untold => "of several requests",
         }
     }
 }
@@ -214,6 +229,27 @@ impl StageTimes {
             unmatched: BTreeMap::new(),
             lost_records: 0,
             left_out: 0,
+        }
+    }
+
+    /// Where a stage begins and ends.
+    pub fn span(&self, stage: Stage) -> &'static str {
+        let has_server = self.stages.iter().any(|one| one.stage == Stage::Server);
+        match stage {
+            Stage::Submit if has_server && self.from_start => "start -> handed over",
+            Stage::Submit if has_server => "issue -> sent",
+            Stage::Submit if self.from_start => "start -> block layer",
+            Stage::Submit => "issue -> block layer",
+            Stage::Queue => "block layer -> driver",
+            Stage::Device => "driver -> completion",
+            Stage::Server => "-> answer",
+            Stage::Connect => "issue -> connected",
+            Stage::Tls => "-> encrypted",
+            Stage::Send => "-> request sent",
+            Stage::FirstByte => "-> first byte",
+            Stage::LastByte => "-> last byte, reaped",
+            Stage::Reap if has_server => "answer -> reaped",
+            Stage::Reap => "completion -> reaped",
         }
     }
 

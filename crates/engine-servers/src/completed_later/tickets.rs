@@ -1,8 +1,9 @@
 //! Units that threads of a library complete: each has a ticket, whose address the library passes back with the
 //! completion.
 
-use crate::completed_later::{Completer, Completions};
-use iolite_engine::{BufferLayout, Completion, Errno, LAST_WAIT, Outcome, Queued, Unit};
+use crate::completed_later::{Completer, Completions, answered_at};
+use iolite_engine::{BufferLayout, Completion, Errno, LAST_WAIT, Outcome, Queued, StageEnds, Unit};
+use iolite_os::time::monotonic_ns;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -31,6 +32,8 @@ pub(crate) struct Flight {
     pub(crate) result: i64,
     /// The error number; 0 = success.
     pub(crate) errno: i32,
+    /// `CLOCK_MONOTONIC` when the library completed it; 0 = it has not.
+    answered: u64,
 }
 
 /// The ticket of a unit.
@@ -70,6 +73,10 @@ macro_rules! has_tickets {
         fn stop_repeating(&mut self) {
             self.tickets.stop();
         }
+
+        fn stage_ends(&self, unit: u32) -> Option<iolite_engine::StageEnds> {
+            self.tickets.stage_ends(unit)
+        }
     };
 }
 pub(crate) use has_tickets;
@@ -106,8 +113,15 @@ impl Tickets {
     /// Creates a ticket for each unit that has a buffer.
     pub(crate) fn prepare(&mut self, layout: &BufferLayout) {
         let completions = Completions::new(layout.count.max(layout.depth));
-        let blank =
-            Flight { act: Act::Other, buffer: std::ptr::null_mut(), length: 0, file: 0, result: 0, errno: 0 };
+        let blank = Flight {
+            act: Act::Other,
+            buffer: std::ptr::null_mut(),
+            length: 0,
+            file: 0,
+            result: 0,
+            errno: 0,
+            answered: 0,
+        };
         let ticket =
             |unit| Ticket { completer: completions.completer(), unit, flight: UnsafeCell::new(blank) };
         self.all = (0..layout.count.max(layout.depth) as u32).map(ticket).collect();
@@ -123,8 +137,15 @@ impl Tickets {
             return Err(Errno(libc::ETIMEDOUT));
         }
         let ticket = self.all.get(unit.index as usize).ok_or(Errno(libc::EINVAL))?;
-        let flight =
-            Flight { act, buffer: unit.buffer, length: unit.length, file: unit.file, result: 0, errno: 0 };
+        let flight = Flight {
+            act,
+            buffer: unit.buffer,
+            length: unit.length,
+            file: unit.file,
+            result: 0,
+            errno: 0,
+            answered: 0,
+        };
         // SAFETY: the unit is not in flight, so nothing else accesses it.
         unsafe { *ticket.flight.get() = flight };
         self.completions.as_mut().ok_or(Errno(libc::EINVAL))?.begin(unit.index);
@@ -250,6 +271,11 @@ impl Tickets {
         std::mem::forget(std::mem::replace(self, Tickets::new(false)));
     }
 
+    /// As [`Engine::stage_ends`](iolite_engine::Engine::stage_ends).
+    pub(crate) fn stage_ends(&self, unit: u32) -> Option<StageEnds> {
+        answered_at(self.flight(unit)?.answered)
+    }
+
     /// The outcome of a unit that is not in flight; `None` = unknown.
     pub(crate) fn flight(&self, unit: u32) -> Option<Flight> {
         if self.is_given_up {
@@ -267,6 +293,7 @@ impl Ticket {
         // SAFETY: until the unit is complete, its flight belongs to this thread.
         let flight = unsafe { &mut *self.flight.get() };
         flight.result = result;
+        flight.answered = monotonic_ns();
         // SAFETY: the unit's buffer is valid until it is complete.
         let outcome = unsafe { flight.outcome() };
         flight.errno = outcome.map_or_else(|Errno(number)| number, |_| 0);
@@ -307,7 +334,8 @@ mod tests {
 
     fn outcome(act: Act, result: i64) -> (Outcome, [u8; 4]) {
         let mut buffer = [7; 4];
-        let flight = Flight { act, buffer: buffer.as_mut_ptr(), length: 4, file: 0, result, errno: 0 };
+        let flight =
+            Flight { act, buffer: buffer.as_mut_ptr(), length: 4, file: 0, result, errno: 0, answered: 0 };
         // SAFETY: the buffer is as long as the flight says.
         (unsafe { flight.outcome() }, buffer)
     }

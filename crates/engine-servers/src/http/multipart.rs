@@ -383,7 +383,7 @@ impl HttpEngine {
                     Part::of(&answer).ok_or_else(|| "the answer says no ETag of the part".to_owned())
                 });
                 if self.units[unit as usize].length <= self.uploads().part {
-                    self.units[unit as usize].first_byte = done.first_byte;
+                    self.units[unit as usize].marks = Some(done.marks);
                 }
                 match outcome {
                     Ok(part) => self.part_over(key, unit, number, Some(part)),

@@ -6,6 +6,7 @@ use crate::completed_later::server_timeout::ServerTimeout;
 use iolite_engine::Errno;
 use iolite_engine::is_asked_to_stop;
 use iolite_os::explained;
+use iolite_os::time::monotonic_ns;
 use libc::{c_int, c_void};
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::CString;
@@ -30,9 +31,10 @@ pub(super) enum Data {
     Out(*const u8, usize),
 }
 
-/// A finished command: its number, and the message if it failed.
+/// A finished command: its number, when its answer arrived (0 = it has none), and the message if it failed.
 pub(super) struct Over {
     pub(super) number: u32,
+    pub(super) answered: u64,
     pub(super) failure: Option<(Errno, String)>,
 }
 
@@ -42,6 +44,8 @@ struct Slot {
     /// The command is in flight.
     is_open: Cell<bool>,
     status: Cell<c_int>,
+    /// When the answer to its last command arrived (`CLOCK_MONOTONIC`); 0 = it has none.
+    answered: Cell<u64>,
     task: Cell<*mut Task>,
     done: *const UnsafeCell<Vec<u32>>,
     /// The description of the data that the command sends, and the parameters of a trim, which are not in the unit's
@@ -97,6 +101,7 @@ unsafe extern "C" fn over(_: *mut Context, status: c_int, _: *mut c_void, data: 
         // (If the command was abandoned, it has been reported already.)
         if slot.is_open.replace(false) {
             slot.status.set(status);
+            slot.answered.set(monotonic_ns());
             (*(*slot.done).get()).push(slot.number);
         }
     }
@@ -198,6 +203,7 @@ impl Disk {
                 number,
                 is_open: Cell::new(false),
                 status: Cell::new(0),
+                answered: Cell::new(0),
                 task: Cell::new(std::ptr::null_mut()),
                 done: &raw const *self.done,
                 sent: UnsafeCell::new(Sent { size: 0, data: std::ptr::null() }),
@@ -209,6 +215,7 @@ impl Disk {
         }
         let slot = &self.slots[number as usize];
         slot.is_open.set(true);
+        slot.answered.set(0);
         (&raw const **slot).cast_mut().cast()
     }
 
@@ -343,7 +350,8 @@ impl Disk {
             }
             (status, None) => Some((Errno(libc::EIO), self.complaint(status))),
         };
-        Some(Over { number, failure })
+        let answered = self.slots[number as usize].answered.get();
+        Some(Over { number, answered, failure })
     }
 
     /// The message about a command that the disk refused.

@@ -7,6 +7,7 @@ use iolite_engine::is_asked_to_stop;
 use iolite_engine::{EngineError, Errno};
 use iolite_options::engines::masked;
 use iolite_os::explained;
+use iolite_os::time::monotonic_ns;
 use libc::{c_int, c_void};
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::CString;
@@ -40,6 +41,8 @@ struct Slot {
     number: u32,
     /// The command is in flight.
     is_open: Cell<bool>,
+    /// When the answer to its last command arrived (`CLOCK_MONOTONIC`); 0 = it has none.
+    answered: Cell<u64>,
     outcomes: *const UnsafeCell<Outcomes>,
 }
 
@@ -75,6 +78,7 @@ unsafe extern "C" fn over(data: *mut c_void, error: *mut c_int) -> c_int {
         if !slot.is_open.replace(false) {
             return 1;
         }
+        slot.answered.set(monotonic_ns());
         (*(*slot.outcomes).get()).done.push((slot.number, *error));
     }
     // This tells the library that the caller will not ask for the command's outcome.
@@ -173,6 +177,7 @@ impl Connection {
             self.slots.push(Box::new(Slot {
                 number,
                 is_open: Cell::new(false),
+                answered: Cell::new(0),
                 outcomes: &raw const *self.outcomes,
             }));
         }
@@ -180,6 +185,7 @@ impl Connection {
             self.silence.hears();
         }
         self.slots[number as usize].is_open.set(true);
+        self.slots[number as usize].answered.set(0);
         let data = (&raw const *self.slots[number as usize]).cast_mut().cast();
         let callback = Callback { call: over, data, free: None };
         let (lib, raw, count) = (&self.library, self.raw, length as usize);
@@ -225,6 +231,11 @@ impl Connection {
         let count = done.len().min(most);
         self.in_flight -= count;
         done.drain(..count)
+    }
+
+    /// When the answer to a command arrived (`CLOCK_MONOTONIC`); 0 = it has none.
+    pub(super) fn answered(&self, number: u32) -> u64 {
+        self.slots.get(number as usize).map_or(0, |slot| slot.answered.get())
     }
 
     /// Why the connection can no longer be used.

@@ -1,6 +1,6 @@
 //! Sends the request of a connection, and receives its answer.
 
-use super::request::{Request, Sink};
+use super::request::{Marks, Request, Sink};
 use crate::answer::{Expected, Incoming, Place};
 use crate::connection::Connection;
 use std::io;
@@ -41,12 +41,12 @@ pub(super) struct Flight {
     /// When the head was signed.
     pub(super) signed: Instant,
     pub(super) deadline: Option<Instant>,
-    pub(super) first_byte: Option<Instant>,
+    pub(super) marks: Marks,
 }
 
 /// Resets a flight so that its request can be sent again.
 pub(super) fn again(flight: Flight) -> Flight {
-    Flight { sent: 0, incoming: Incoming::new(), first_byte: None, is_repeated: true, ..flight }
+    Flight { sent: 0, incoming: Incoming::new(), marks: Marks::default(), is_repeated: true, ..flight }
 }
 
 impl Link {
@@ -84,7 +84,12 @@ impl Link {
             let head_left = &head[flight.sent.min(head.len())..];
             let body_left = &body[flight.sent.saturating_sub(head.len())..];
             match self.connection.send(head_left, body_left) {
-                Ok(count) => flight.sent += count,
+                Ok(count) => {
+                    flight.sent += count;
+                    if !flight.is_reused {
+                        flight.marks.connected.get_or_insert_with(Instant::now);
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
             }
@@ -94,6 +99,14 @@ impl Link {
             && error.kind() != io::ErrorKind::WouldBlock
         {
             return Err(error);
+        }
+        let is_new = flight.marks.sent.is_none();
+        if is_new && self.connection.is_ready() && !self.connection.holds_back() {
+            let now = Instant::now();
+            if self.connection.is_encrypted() && !flight.is_reused {
+                flight.marks.secured = Some(now);
+            }
+            flight.marks.sent = Some(now);
         }
         Ok(())
     }
@@ -142,7 +155,7 @@ impl Link {
                 self.filled = count.saturating_sub(asked);
                 flight.incoming.received((count - self.filled) as u64);
             } else {
-                flight.first_byte.get_or_insert_with(Instant::now);
+                flight.marks.first_byte.get_or_insert_with(Instant::now);
                 self.filled += count;
                 let mut place = match flight.request.sink {
                     Sink::Memory(..) => Place::Memory(memory),

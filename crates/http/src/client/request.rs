@@ -67,6 +67,19 @@ pub struct Failure {
     pub words: String,
 }
 
+/// When an attempt reached what. `None` = it did not, or it needed not: a kept connection is connected already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// The connection was established.
+    pub connected: Option<Instant>,
+    /// The handshake of TLS was over.
+    pub secured: Option<Instant>,
+    /// The system had all of the request.
+    pub sent: Option<Instant>,
+    /// The first byte of the answer arrived.
+    pub first_byte: Option<Instant>,
+}
+
 /// A finished request.
 #[derive(Debug)]
 pub struct Done {
@@ -74,8 +87,8 @@ pub struct Done {
     pub token: u32,
     /// The answer, which may be a refusal, or the reason why there is none.
     pub result: Result<Answer, Failure>,
-    /// When the first byte of the last attempt's answer arrived; `None` = nothing arrived.
-    pub first_byte: Option<Instant>,
+    /// When the last attempt reached what.
+    pub marks: Marks,
     /// The request was sent more than once, so the server may have carried out an earlier attempt.
     pub is_repeated: bool,
 }

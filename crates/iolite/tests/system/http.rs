@@ -4,10 +4,11 @@ pub(crate) mod identity;
 
 use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, at_once, scratch, words};
-use iolite_testing::{ClosedPort, ObjectServer, Reply, Seen};
+use iolite_testing::{ClosedPort, ObjectServer, Reply, Seen, certificate};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 const KEYS: &str = "--http_s3_keyid=AKID --http_s3_key=the-secret-key";
 
@@ -384,23 +385,43 @@ pub fn repetitions_are_counted_and_end_when_the_run_does() {
 
 /// No rights are needed: the engine itself knows the stages of requests.
 #[test]
-fn stages_of_requests_are_the_first_and_the_last_byte() {
-    let server = ObjectServer::start();
-    for how in ["", "--thread=1 --iodepth=4"] {
+fn stages_of_requests_add_up() {
+    const STAGES: [&str; 5] = ["connect", "tls", "send", "first_byte", "last_byte"];
+    let delay = Duration::from_millis(20);
+    let plain = ObjectServer::behaving(move |_| {
+        std::thread::sleep(delay);
+        Reply::Granted
+    });
+    let trusting = format!("--https=on --http_ca_file={}", certificate("authority.crt").display());
+    let encrypted = ObjectServer::encrypted("server", false);
+    for (server, how, is_encrypted) in [
+        (&plain, "", false),
+        (&plain, "--thread=1 --iodepth=4", false),
+        (&encrypted, trusting.as_str(), true),
+        (&encrypted, &format!("{trusting} --iodepth=4"), true),
+    ] {
         let line = format!("--filename=/bkt/a --rw=randrw --size=64k --http_create=1 --stages {how}");
-        let json = report(&server, &line);
+        let json = report(server, &line);
         for direction in ["read", "write"] {
             let stages = &json.0["iolite"]["stages"][0][direction];
-            let mean = |key: &str| stages[key]["mean"].as_f64().expect("a mean");
-            assert_eq!(
-                stages["ios"].as_u64(),
-                Some(json.job().int(&format!("{direction}.total_ios"))),
-                "{how}"
-            );
-            let sum = mean("first_byte_ns") + mean("last_byte_ns");
+            let of =
+                |stage: &str, figure: &str| stages[format!("{stage}_ns")][figure].as_f64().expect("a figure");
+            let ios = Some(json.job().int(&format!("{direction}.total_ios")));
+            assert_eq!(stages["ios"].as_u64(), ios, "{how}");
+            let sum: f64 = STAGES.iter().map(|stage| of(stage, "mean")).sum();
             let clat = json.job().float(&format!("{direction}.clat_ns.mean"));
-            assert!((sum - clat).abs() < 1000.0 && mean("first_byte_ns") > 0.0, "{how}: {sum} {clat}");
+            assert!((sum - clat).abs() < 1000.0, "{how}: {sum} {clat}");
+            // The delay is in the time to the first byte, of each request.
+            assert!(is_encrypted || of("first_byte", "min") >= delay.as_nanos() as f64, "{how}: {stages}");
         }
+        let longest = |stage: &str| {
+            let told = &json.0["iolite"]["stages"][0];
+            let max = |direction: &str| told[direction][format!("{stage}_ns")]["max"].as_u64().unwrap_or(0);
+            max("read").max(max("write"))
+        };
+        // Somebody has connected. A kept connection takes no time.
+        assert!(longest("connect") > 0 && longest("send") > 0, "{how}");
+        assert_eq!(longest("tls") > 0, is_encrypted, "{how}");
     }
 }
 

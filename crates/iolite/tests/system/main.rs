@@ -85,6 +85,7 @@ mod serving;
 mod sharing;
 mod signals;
 mod stages;
+mod stages_of_servers;
 mod states;
 mod status;
 mod steady_state;

@@ -209,7 +209,7 @@ impl Calls {
             }
         };
         self.units -= 1;
-        self.done.push_back(Done { unit, result });
+        self.done.push_back(Done { unit, answered: Instant::now(), result });
     }
 
     /// Ends a call and its part of a unit.

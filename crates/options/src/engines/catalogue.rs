@@ -20,8 +20,8 @@ use crate::definition::Definition;
 use super::{ExtentAct, NameAct, NameKind, NameUse};
 use Capability::{
     AtomicWrites, Coalesce, CopyIntoFile, CountBits, Extend, FeignVerify, FixedSize, LendBuffers,
-    MadeByWriting, OnlyLook, OnlyWritersMake, Placement, Polling, Priorities, Ranges, Sync, TimeSending,
-    Trim,
+    MadeByWriting, OnlyLook, OnlyWritersMake, Placement, Polling, Priorities, Ranges, Sync, TimeAnswers,
+    TimeSending, Trim,
 };
 use ExtentAct::{CutOff, Reserve, Swap};
 use NameAct::{LookUp, Make, Remove};
@@ -140,7 +140,7 @@ pub(super) const ALL: [EngineInfo; 41] = [
         .can(&[Sync, Trim, Extend, FeignVerify]),
     engine("net", "Sends and receives over sockets")
         .data(Data::OtherEnd)
-        .can(&[CountBits])
+        .can(&[CountBits, TimeAnswers])
         .own(|| NetOptions::default().into(), network::NET),
     engine("netsplice", "Sends and receives over sockets by splice(2)")
         .data(Data::OtherEnd)
@@ -173,13 +173,13 @@ pub(super) const ALL: [EngineInfo; 41] = [
     engine("nfs", "Files on an NFS server, without the kernel's client")
         .data(Data::OwnStorage)
         .completion(Completion::Engine)
-        .can(&[Sync, Extend, OnlyWritersMake])
+        .can(&[Sync, Extend, OnlyWritersMake, TimeAnswers])
         .loads_library()
         .own(|| NfsOptions::default().into(), nfs::OPTIONS),
     engine("nbd", "Network block devices by libnbd")
         .data(Data::OwnStorage)
         .completion(Completion::Engine)
-        .can(&[Sync, Trim, FixedSize])
+        .can(&[Sync, Trim, FixedSize, TimeAnswers])
         .loads_library()
         .own(|| NbdOptions::default().into(), nbd::OPTIONS),
     engine("posixaio", "aio_read(3) and aio_write(3)").completion(Completion::LibraryThreads),
@@ -197,7 +197,7 @@ pub(super) const ALL: [EngineInfo; 41] = [
     engine("gfapi_async", "Files on GlusterFS volumes by libgfapi, asynchronously")
         .data(Data::OwnStorage)
         .completion(Completion::LibraryThreads)
-        .can(&[Sync, Trim, Extend, OnlyWritersMake])
+        .can(&[Sync, Trim, Extend, OnlyWritersMake, TimeAnswers])
         .loads_library()
         .own(|| GfapiOptions::default().into(), gluster::GFAPI),
     engine("mtd", "Reads, writes and erases flash devices")
@@ -233,13 +233,13 @@ pub(super) const ALL: [EngineInfo; 41] = [
     engine("rados", "Ceph objects by librados")
         .data(Data::OwnStorage)
         .completion(Completion::LibraryThreads)
-        .can(&[Sync, Trim, Extend, OnlyWritersMake])
+        .can(&[Sync, Trim, Extend, OnlyWritersMake, TimeAnswers])
         .loads_library()
         .own(|| RadosOptions::default().into(), ceph::RADOS),
     engine("rbd", "Ceph block devices by librbd")
         .data(Data::OwnStorage)
         .completion(Completion::LibraryThreads)
-        .can(&[Sync, Trim, FixedSize])
+        .can(&[Sync, Trim, FixedSize, TimeAnswers])
         .loads_library()
         .own(|| RbdOptions::default().into(), ceph::RBD),
     engine("http", "Objects over HTTP: WebDAV, S3, Swift")
@@ -251,13 +251,13 @@ pub(super) const ALL: [EngineInfo; 41] = [
     engine("libhdfs", "Files on HDFS, Hadoop's file system, in chunks")
         .data(Data::OwnStorage)
         .completion(Completion::LibraryThreads)
-        .can(&[Sync, Extend, OnlyWritersMake])
+        .can(&[Sync, Extend, OnlyWritersMake, TimeAnswers])
         .loads_library()
         .own(|| HdfsOptions::default().into(), hdfs::OPTIONS),
     engine("libiscsi", "Disks of iSCSI targets, without the kernel's initiator")
         .data(Data::OwnStorage)
         .completion(Completion::Engine)
-        .can(&[Sync, Trim, FixedSize])
+        .can(&[Sync, Trim, FixedSize, TimeAnswers])
         .loads_library()
         .own(|| IscsiOptions::default().into(), iscsi::OPTIONS),
     engine("dev-dax", "Persistent memory by a DAX device")

@@ -172,6 +172,8 @@ pub enum Capability {
     /// Count sending as a part of the I/O, as an engine does that sends a request and waits for the answer in one call: I/Os
     /// are requests whose completion latency begins before they are sent, and there is no submission apart from it.
     TimeSending,
+    /// Tell when the answer to an I/O arrived (`stages`).
+    TimeAnswers,
     /// Create objects only by writing them. No object is laid out before a job unless the job requests it.
     MadeByWriting,
     /// Create and extend files only for jobs that write: they are on a server, and a job that only reads must find its
@@ -189,7 +191,7 @@ pub enum Capability {
 }
 
 impl Capability {
-    const ALL: [Capability; 18] = [
+    const ALL: [Capability; 19] = [
         Capability::Sync,
         Capability::Trim,
         Capability::Ranges,
@@ -202,6 +204,7 @@ impl Capability {
         Capability::OnlyLook,
         Capability::Coalesce,
         Capability::TimeSending,
+        Capability::TimeAnswers,
         Capability::MadeByWriting,
         Capability::OnlyWritersMake,
         Capability::FixedSize,

@@ -386,8 +386,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if let Some(stages) = &self.extras.stages
             && !self.time.ramping
         {
-            let first_byte = if E::REQUESTS { self.engine.first_byte(index) } else { None };
-            stages.record(unit, &whole, direction, times, first_byte);
+            let told = if stages.asks_engine() { self.engine.stage_ends(index) } else { None };
+            stages.record(unit, &whole, direction, times, told);
         }
         if let Some(pace) = &mut self.extras.pace {
             pace.completed(direction, unit.length);

@@ -3,10 +3,10 @@
 use super::IoLoop;
 use super::failure::Attempt;
 use super::flight::Times;
-use iolite_engine::{Engine, Unit};
+use iolite_engine::{Engine, StageEnds, Unit};
 use iolite_os::clock::Clock;
-use iolite_plan::StageRules;
-use iolite_stages::{IoStamps, MOST_GIVEN, StageArea};
+use iolite_plan::{StageRules, StagesBy};
+use iolite_stages::{IoStamps, StageArea};
 use iolite_types::Direction;
 use iolite_workload::Generator;
 
@@ -24,8 +24,7 @@ pub struct StageStamps<'a> {
     /// `CLOCK_MONOTONIC` when the worker's clock showed zero.
     origin: u64,
     from_start: bool,
-    /// The engine tells when an answer begins.
-    by_first_bytes: bool,
+    told_by: StagesBy,
     /// The place of each unit.
     places: Vec<Place>,
 }
@@ -34,19 +33,24 @@ impl<'a> StageStamps<'a> {
     /// # Panics
     /// If the clock is not the system's: the plan has chosen that one.
     pub fn new(area: &'a StageArea, worker: usize, clock: Clock, rules: StageRules, depth: u32) -> Self {
-        let StageRules { from_start, by_first_bytes, .. } = rules;
+        let StageRules { from_start, told_by, .. } = rules;
         let origin = clock.monotonic_origin().expect("with stages, the clock is CLOCK_MONOTONIC");
         StageStamps {
             area,
             worker,
             origin,
             from_start,
-            by_first_bytes,
+            told_by,
             places: vec![Place::default(); depth as usize],
         }
     }
 
-    /// An I/O of the workload is complete. `first_byte`: how long after issue its answer began, if the engine tells.
+    /// Whether the engine tells the stages.
+    pub(super) fn asks_engine(&self) -> bool {
+        self.told_by != StagesBy::Kernel
+    }
+
+    /// An I/O of the workload is complete. `told`: what the engine says about its stages.
     #[inline]
     pub(super) fn record(
         &self,
@@ -54,19 +58,26 @@ impl<'a> StageStamps<'a> {
         whole: &Attempt,
         direction: Direction,
         times: Times,
-        first_byte: Option<u64>,
+        told: Option<StageEnds>,
     ) {
         let Place { before, together } = self.places[unit.index as usize];
         let began = self.origin + if self.from_start { times.start } else { times.issue };
         let completed = self.origin + times.complete;
-        let mut given = [0; MOST_GIVEN];
-        if self.by_first_bytes {
-            // An answer without a body has only an end.
-            given[0] = first_byte.map_or(completed, |after| began + after);
-        }
+        let submitted = if times.queued { self.origin + times.issue } else { 0 };
+        let mut given = told.unwrap_or_default();
+        let stamps_given = match (self.told_by, told) {
+            (StagesBy::Kernel, _) => 0,
+            (_, None) => IoStamps::UNTOLD,
+            (StagesBy::Requests, _) => 4,
+            (StagesBy::Answers, _) => {
+                // The engine has submitted it when the call returned, unless it says otherwise.
+                given[0] = if given[0] == 0 { submitted } else { given[0] };
+                2
+            }
+        };
         let stamps = IoStamps {
             began,
-            submitted: if times.queued { self.origin + times.issue } else { 0 },
+            submitted,
             completed,
             offset: whole.offset,
             length: whole.length,
@@ -75,7 +86,7 @@ impl<'a> StageStamps<'a> {
             before,
             together: if times.queued { together } else { 0 },
             direction: direction.index() as u32,
-            stamps_given: self.by_first_bytes.into(),
+            stamps_given,
             given,
         };
         self.area.push(self.worker, stamps);

@@ -3,6 +3,7 @@
 use super::{NetOptions, Protocol, RdmaOptions, Verb, port_of_clone};
 use crate::JobOptions;
 use crate::engines::{Capability, Obstacle};
+use iolite_types::Direction;
 
 /// The most hops that a packet may make (its TTL).
 const MOST_HOPS: u32 = 255;
@@ -43,6 +44,11 @@ pub(super) fn of_sockets(options: &JobOptions, net: &NetOptions) -> Vec<Obstacle
                 "listen: with protocol={protocol} it is always the receiver (rw=read) that waits; leave listen out"
             ),
         );
+    }
+    let sends = options.pattern.rw.directions().eq([Direction::Write]);
+    if options.measures_stages() && !(net.pingpong && sends) {
+        let why = "stages: only a block that is sent back has an answer whose time can be told; use pingpong with rw=write";
+        refuse("stages", why.to_owned());
     }
     if listens || net.protocol.is_udp() {
         if !waits && net.connects_to(options).is_none() {
