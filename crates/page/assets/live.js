@@ -152,6 +152,45 @@ function showAnswer() {
   element("p", { class: "hint" }, "Now: the last second. Latencies are those of completion, without the ramp, exact to 6%; not known (–) where a job does not measure them."));
 }
 
+/** The mean time of each stage since the last state, or since the begin. */
+function stageRows() {
+  const rows = [];
+  const before = run.stagesBefore ?? new Map();
+  const now = new Map();
+  run.state.jobs.slice(0, MOST_ROWS).forEach((job, position) => (job.stages ?? []).forEach((told) => {
+    const key = `${position} ${told.direction} ${told.names.join()}`;
+    const old = before.get(key);
+    const ios = told.ios - (old?.ios ?? 0);
+    // While nothing is completed, what was seen last stays.
+    const means = ios > 0 ? told.sums_ns.map((sum, stage) => (sum - (old?.sums_ns[stage] ?? 0)) / ios) : (old?.means ?? []);
+    now.set(key, { ios: told.ios, sums_ns: told.sums_ns, means });
+    const whole = means.reduce((sum, mean) => sum + mean, 0);
+    const share = (mean) => (whole > 0 ? `${latency(mean)} (${Math.round((100 * mean) / whole)}%)` : latency(mean));
+    const parts = told.names.map((name, stage) => element("span", { class: "part" },
+      element("span", { class: `mark stage${stage}` }), `${name} ${share(means[stage] ?? 0)}`));
+    rows.push(element("tr", { "data-job": position, "data-direction": told.direction },
+      element("th", { class: "name", scope: "row" }, shortened(job.name)), element("td", { class: "short" }, told.direction),
+      element("td", {}, latency(whole)), element("td", { class: "name parts" }, ...parts)));
+  }));
+  run.stagesBefore = now;
+  return rows;
+}
+
+/** Where the time goes, if it is measured. */
+function showStages() {
+  const rows = stageRows();
+  if (!rows.length) return;
+  const body = element("tbody", {}, ...rows);
+  const old = by("stages")?.querySelector("tbody");
+  if (old) return old.replaceWith(body);
+  const names = ["job", "direction", "mean", "of which"];
+  const head = element("tr", {}, ...names.map((name, place) => element("th", { scope: "col", class: ["name", "short", "", "name"][place] }, name)));
+  by("answer").append(element("h2", {}, "Where the time goes"),
+    element("div", { id: "stages", class: "scroll", tabindex: "0", role: "region", "aria-label": "Where the time goes" },
+      element("table", {}, element("thead", {}, head), body)),
+    element("p", { class: "hint" }, "Of the I/Os that were completed since the last look, about a second ago."));
+}
+
 function showProgress() {
   const { elapsed_s: elapsed, percent: done, eta_s: left, stuck, stopping } = run.state;
   const parts = [`Running for ${seconds(Math.floor(elapsed))}`];
@@ -227,6 +266,7 @@ function show() {
   if (!sections.length) addSections();
   showProgress();
   showAnswer();
+  showStages();
   // A slow machine must not spend all of its time on drawing.
   if (performance.now() - run.drawnAt >= Math.max(PERIOD, 5 * run.took)) draw();
 }

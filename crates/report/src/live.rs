@@ -266,7 +266,8 @@ mod tests {
         let mut reads = rates();
         reads.iops[Direction::Write] = 0;
         assert_eq!(status(&unknown, &reads), line);
-        let stuck = Stuck { ios: 1, age_ns: 34_000_000_000, file: "/dev/vdb".to_owned(), offset: 81920 };
+        let stuck =
+            Stuck { ios: 1, age_ns: 34_000_000_000, file: "/dev/vdb".to_owned(), offset: 81920, at: None };
         let stuck = Snapshot { stuck: Some(stuck), ..unknown.clone() };
         let words = "[-.-%][1 I/O in flight for 34 s: /dev/vdb offset 81920][r=";
         assert_eq!(status(&stuck, &reads), line.replace("[-.-%][r=", words));
@@ -371,6 +372,7 @@ mod tests {
                     counters: PerDirection::new(counters(0), counters(2), counters(4)),
                     resets: n[0],
                     failures: Vec::new(),
+                    stages: Vec::new(),
                 }
             };
             let snapshot = Snapshot {

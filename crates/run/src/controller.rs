@@ -143,6 +143,8 @@ pub struct Controller<'a> {
     stages: Option<StageCollection>,
     /// The stages of each worker's I/Os, once the run is over.
     stage_results: Option<StageResults>,
+    /// The same for reports on the way, as of the last one.
+    stages_so_far: Option<StageResults>,
     /// Groups that end when they reach a steady state.
     steady_groups: Vec<SteadyGroup>,
     /// When the time of the run began: with the I/O of the first worker, less its delay. Until that is known, when the
@@ -241,6 +243,7 @@ impl<'a> Controller<'a> {
             idle_meter,
             stages,
             stage_results: None,
+            stages_so_far: None,
             keeps_time: ticker.is_some(),
             impaired: false,
             members: vec![Member::default(); plan.workers.len()],

@@ -2,9 +2,10 @@
 
 use crate::RunError;
 use iolite_host::Machine;
+use iolite_os::time;
 use iolite_plan::{Layout, Plan, Problem, StagesBy, WorkerPlan};
 use iolite_stages::{Collector, Observed, Results, StageArea};
-use iolite_stats::Stage;
+use iolite_stats::{Stage, StagesSoFar, StuckAt};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -108,6 +109,38 @@ impl StageCollection {
 
     /// Its results, when it has ended.
     pub(crate) fn read(&self) -> io::Result<Results> {
-        Collector::read(self.results.try_clone()?)
+        Collector::read(&self.results)
+    }
+
+    /// Its results so far; `None` = it is too busy to tell them, or gone.
+    pub(crate) fn read_so_far(&self) -> Option<Results> {
+        /// It looks for questions every few milliseconds.
+        const PATIENCE: Duration = Duration::from_millis(300);
+        let (question, end) = (self.area.ask(), Instant::now() + PATIENCE);
+        while self.area.answered() < question {
+            if Instant::now() > end {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.read().ok()
+    }
+
+    /// Where the time of a worker's I/Os went so far.
+    pub(crate) fn so_far(&self, worker: usize) -> Vec<StagesSoFar> {
+        self.collector.so_far(worker)
+    }
+
+    /// Where the kernel has an I/O of a worker that is in flight for this long; `None` = unknown.
+    pub(crate) fn place_of_old(&self, worker: usize, age_ns: u64) -> Option<StuckAt> {
+        /// The age of an I/O is known to a second, or two.
+        const DIFFERENCE_NS: u64 = 2_000_000_000;
+        let old = self.area.old_request(worker)?;
+        let age = time::monotonic_ns().saturating_sub(old.queued);
+        (age.abs_diff(age_ns) < DIFFERENCE_NS).then_some(if old.is_issued {
+            StuckAt::Device
+        } else {
+            StuckAt::Queue
+        })
     }
 }

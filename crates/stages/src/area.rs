@@ -2,8 +2,11 @@
 
 use iolite_os::memory;
 use iolite_os::shared_ring::SharedRing;
+use iolite_stats::Stage;
 use std::io;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{
+    AtomicI32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence,
+};
 
 /// The most stages that an engine itself can tell.
 pub(crate) const MOST_GIVEN: usize = 4;
@@ -50,6 +53,35 @@ struct Words {
     thread: AtomicI32,
     /// I/Os whose stamps did not fit into the ring, per direction. Written by the worker.
     lost: [AtomicU64; 3],
+    published: Published,
+}
+
+/// What the collector says about a worker while the run goes on. Zeros are valid.
+#[repr(C, align(128))]
+struct Published {
+    /// Odd while the collector writes.
+    turn: AtomicU64,
+    directions: [Sums; 3],
+    /// When the block layer got the oldest request that is in flight for long; 0 = there is none.
+    oldest: AtomicU64,
+    /// The driver has it.
+    is_issued: AtomicU64,
+}
+
+/// Sums of a direction.
+#[repr(C)]
+struct Sums {
+    ios: AtomicU64,
+    stages: [AtomicU64; Stage::MOST],
+}
+
+/// The oldest request of a worker that has been in flight for long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OldRequest {
+    /// When the block layer got it (`CLOCK_MONOTONIC`).
+    pub queued: u64,
+    /// The driver has all of it.
+    pub is_issued: bool,
 }
 
 /// Words of the run. Zeros are valid.
@@ -59,6 +91,9 @@ struct RunWords {
     ready: AtomicI32,
     /// 1 = the workers have ended. Written by the controller.
     over: AtomicI32,
+    /// How often the controller has asked for results so far, and the last time that the collector answered.
+    asked: AtomicU64,
+    answered: AtomicU64,
 }
 
 /// The shared memory of a run.
@@ -154,6 +189,77 @@ impl StageArea {
         self.words(worker).lost.each_ref().map(|lost| lost.load(Relaxed))
     }
 
+    /// Publishes the sums of a worker. Called by the collector only.
+    pub(crate) fn publish(
+        &self,
+        worker: usize,
+        sums: [(u64, [u64; Stage::MOST]); 3],
+        old: Option<OldRequest>,
+    ) {
+        let published = &self.words(worker).published;
+        let turn = published.turn.load(Relaxed);
+        published.turn.store(turn + 1, Relaxed);
+        fence(Release);
+        for (to, (ios, stages)) in published.directions.iter().zip(sums) {
+            to.ios.store(ios, Relaxed);
+            to.stages.iter().zip(stages).for_each(|(to, sum)| to.store(sum, Relaxed));
+        }
+        published.oldest.store(old.map_or(0, |old| old.queued), Relaxed);
+        published.is_issued.store(old.is_some_and(|old| old.is_issued).into(), Relaxed);
+        published.turn.store(turn + 2, Release);
+    }
+
+    /// The sums of a worker, per direction: I/Os, and the time of each stage in nanoseconds.
+    pub(crate) fn sums(&self, worker: usize) -> [(u64, [u64; Stage::MOST]); 3] {
+        self.consistent(worker, |published| {
+            published
+                .directions
+                .each_ref()
+                .map(|sums| (sums.ios.load(Relaxed), sums.stages.each_ref().map(|sum| sum.load(Relaxed))))
+        })
+        .unwrap_or_default()
+    }
+
+    /// The worker's oldest request, if it has been in flight for long.
+    pub fn old_request(&self, worker: usize) -> Option<OldRequest> {
+        let old = self.consistent(worker, |published| {
+            (published.oldest.load(Relaxed), published.is_issued.load(Relaxed) != 0)
+        });
+        old.filter(|(queued, _)| *queued != 0).map(|(queued, is_issued)| OldRequest { queued, is_issued })
+    }
+
+    /// Reads what the collector does not change meanwhile; `None` = it changed it each time.
+    fn consistent<T>(&self, worker: usize, read: impl Fn(&Published) -> T) -> Option<T> {
+        const MOST_TRIES: usize = 1000;
+        let published = &self.words(worker).published;
+        (0..MOST_TRIES).find_map(|_| {
+            let turn = published.turn.load(Acquire);
+            let seen = read(published);
+            fence(Acquire);
+            (turn.is_multiple_of(2) && published.turn.load(Relaxed) == turn).then_some(seen)
+        })
+    }
+
+    /// Asks the collector for its results so far. Called by the controller. Returns the number of the question.
+    pub fn ask(&self) -> u64 {
+        self.run().asked.fetch_add(1, Release) + 1
+    }
+
+    /// The number of the last question that the collector has answered.
+    pub fn answered(&self) -> u64 {
+        self.run().answered.load(Acquire)
+    }
+
+    /// The number of a question that the collector has not answered yet.
+    pub(crate) fn question(&self) -> Option<u64> {
+        let asked = self.run().asked.load(Acquire);
+        (asked > self.run().answered.load(Relaxed)).then_some(asked)
+    }
+
+    pub(crate) fn answer(&self, question: u64) {
+        self.run().answered.store(question, Release);
+    }
+
     /// Tells the collector that all workers have ended. Called by the controller.
     pub fn end(&self) {
         self.run().over.store(1, Release);
@@ -204,6 +310,21 @@ mod tests {
         assert_eq!((area.pop(0), area.pop(0), area.pop(1)), (Some(stamps), None, None));
         (0..=ROOM).for_each(|_| area.push(0, stamps));
         assert_eq!((area.lost(0), area.lost(1)), ([0, 1, 0], [0; 3]));
+    }
+
+    #[test]
+    fn what_the_collector_publishes_is_read_as_a_whole() {
+        let area = StageArea::new(&[true]).unwrap();
+        assert_eq!((area.sums(0)[1].0, area.old_request(0)), (0, None));
+        let old = OldRequest { queued: 7, is_issued: true };
+        area.publish(0, [(1, [1; 5]), (2, [3, 4, 5, 6, 7]), (0, [0; 5])], Some(old));
+        assert_eq!((area.sums(0)[1], area.old_request(0)), ((2, [3, 4, 5, 6, 7]), Some(old)));
+        area.publish(0, [(1, [1; 5]); 3], None);
+        assert_eq!((area.sums(0)[1].0, area.old_request(0)), (1, None));
+        assert_eq!(area.question(), None);
+        assert_eq!((area.ask(), area.question(), area.answered()), (1, Some(1), 0));
+        area.answer(1);
+        assert_eq!((area.question(), area.answered()), (None, 1));
     }
 
     #[test]

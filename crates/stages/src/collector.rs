@@ -10,11 +10,13 @@ use iolite_host::{Page, Tracing};
 use iolite_os::process::process_id;
 use iolite_os::tracefs::{TraceFs, TraceInstance};
 use iolite_os::{errno_of, time};
-use iolite_stats::StageTimes;
+use iolite_stats::{STUCK_AFTER, Stage, StageTimes, StagesSoFar};
+use iolite_types::Direction;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,6 +29,9 @@ const INTERVAL: Duration = Duration::from_millis(5);
 const KIB_OF_ALL: usize = 64 << 10;
 const LEAST_KIB: usize = 256;
 const MOST_KIB: usize = 8 << 10;
+
+/// How often what is known so far is published.
+const LOOK_NS: u64 = 100_000_000;
 
 /// What the names of the kernel's instances begin with; the number of the process follows that made them.
 const INSTANCE: &str = "iolite-";
@@ -115,6 +120,7 @@ impl Collector {
             items: Vec::new(),
         };
         let mut before = time::monotonic_ns();
+        let mut looked = 0;
         while !self.area.is_over() {
             std::thread::sleep(INTERVAL);
             let now = time::monotonic_ns();
@@ -122,12 +128,22 @@ impl Collector {
             // What was stamped before the last reading is complete.
             reading.join_until(before);
             before = now;
+            if now >= looked + LOOK_NS {
+                looked = now;
+                self.publish(&reading.joiner, now);
+            }
+            if let Some(question) = self.area.question() {
+                // Who asks goes on without an answer that does not come.
+                if self.write(&reading.joiner, Vec::new()).is_ok() {
+                    self.area.answer(question);
+                }
+            }
         }
         reading.take(&self.area, buffers.as_mut(), time::monotonic_ns());
         drop(buffers);
         reading.join_until(u64::MAX);
         let trouble = logs.values().filter_map(|log| log.finish()).collect();
-        i32::from(self.write(reading.joiner, trouble).is_err())
+        i32::from(self.write(&reading.joiner, trouble).is_err())
     }
 
     fn open_logs(&self) -> io::Result<BTreeMap<PathBuf, Rc<Log>>> {
@@ -140,7 +156,31 @@ impl Collector {
         Ok(logs)
     }
 
-    fn write(&self, mut joiner: Joiner, trouble: Vec<String>) -> io::Result<()> {
+    /// Publishes what is known so far.
+    fn publish(&self, joiner: &Joiner, now: u64) {
+        let long_ago = now.saturating_sub(STUCK_AFTER.as_nanos() as u64);
+        for worker in (0..self.area.workers()).filter(|&worker| self.area.observes(worker)) {
+            self.area.publish(worker, joiner.sums_of(worker), joiner.old_request(worker, long_ago));
+        }
+    }
+
+    /// Where the time of a worker's I/Os went so far.
+    pub fn so_far(&self, worker: usize) -> Vec<StagesSoFar> {
+        if !self.area.observes(worker) {
+            return Vec::new();
+        }
+        let stages = self.observed[worker].stages();
+        let told = Direction::ALL.into_iter().zip(self.area.sums(worker)).filter(|(_, (ios, _))| *ios > 0);
+        let so_far = |(direction, (ios, sums)): (Direction, (u64, [u64; Stage::MOST]))| StagesSoFar {
+            direction,
+            stages: stages.to_vec(),
+            ios,
+            sums_ns: sums[..stages.len()].to_vec(),
+        };
+        told.map(so_far).collect()
+    }
+
+    fn write(&self, joiner: &Joiner, trouble: Vec<String>) -> io::Result<()> {
         let mut results = Results { trouble, ..Results::default() };
         for worker in (0..self.area.workers()).filter(|&worker| self.area.observes(worker)) {
             let mut times = joiner.times_of(worker);
@@ -152,20 +192,20 @@ impl Collector {
             }
             results.workers.insert(worker, times);
         }
-        let mut file = BufWriter::new(&self.results);
-        serde_json::to_writer(&mut file, &results)?;
-        file.flush()
+        // At fixed places: the controller, which reads it, has the same file open.
+        let text = serde_json::to_vec(&results)?;
+        self.results.set_len(0)?;
+        self.results.write_all_at(&text, 0)
     }
 
     /// Reads the results that the process has written.
     ///
     /// # Errors
     /// It did not write them to the end.
-    pub fn read(mut results: File) -> io::Result<Results> {
-        results.rewind()?;
-        let mut text = String::new();
-        BufReader::new(results).read_to_string(&mut text)?;
-        Ok(serde_json::from_str(&text)?)
+    pub fn read(results: &File) -> io::Result<Results> {
+        let mut text = vec![0; results.metadata()?.len() as usize];
+        results.read_exact_at(&mut text, 0)?;
+        Ok(serde_json::from_slice(&text)?)
     }
 }
 

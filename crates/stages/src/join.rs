@@ -1,6 +1,6 @@
 //! Which requests belong to which I/O, and how long its stages took.
 
-use crate::area::IoStamps;
+use crate::area::{IoStamps, OldRequest};
 use crate::kernel::{Device, Event, Sectors, What, is_of_commands};
 use crate::log::Log;
 use crate::places::Places;
@@ -31,8 +31,12 @@ pub struct Observed {
 impl Observed {
     /// Its stages before its first I/O.
     pub(crate) fn no_times(&self) -> StageTimes {
-        let stages = if self.given.is_empty() { &Stage::OF_BLOCK_DEVICES[..] } else { &self.given[..] };
-        StageTimes::new(stages, self.from_start)
+        StageTimes::new(self.stages(), self.from_start)
+    }
+
+    /// The stages of its I/Os.
+    pub(crate) fn stages(&self) -> &[Stage] {
+        if self.given.is_empty() { &Stage::OF_BLOCK_DEVICES } else { &self.given }
     }
 }
 
@@ -412,11 +416,31 @@ impl Joiner {
     }
 
     /// The results of a worker.
-    pub(crate) fn times_of(&mut self, worker: usize) -> [Option<Box<StageTimes>>; 3] {
+    pub(crate) fn times_of(&self, worker: usize) -> [Option<Box<StageTimes>>; 3] {
         let lost = self.lost_records;
-        let mut times = std::mem::take(&mut self.workers[worker].times);
+        let mut times = self.workers[worker].times.clone();
         times.iter_mut().flatten().for_each(|times| times.lost_records = lost);
         times
+    }
+
+    /// The sums of a worker's stages, per direction.
+    pub(crate) fn sums_of(&self, worker: usize) -> [(u64, [u64; Stage::MOST]); 3] {
+        self.workers[worker].times.each_ref().map(|times| {
+            let mut sums = [0; Stage::MOST];
+            let Some(times) = times else { return (0, sums) };
+            for (to, stage) in sums.iter_mut().zip(&times.stages) {
+                *to = stage.latency.moments.sum as u64;
+            }
+            (times.whole.moments.count, sums)
+        })
+    }
+
+    /// The oldest request of a worker in flight, if the block layer got it before `than`.
+    pub(crate) fn old_request(&self, worker: usize, than: u64) -> Option<OldRequest> {
+        let before = self.workers[worker].own.iter().take_while(|own| own.queued < than);
+        let mut open = before.filter(|own| !own.is_taken && !self.requests.get(own.request).is_complete());
+        let oldest = open.next()?;
+        Some(OldRequest { queued: oldest.queued, is_issued: self.requests.is_issued(oldest.request) })
     }
 }
 

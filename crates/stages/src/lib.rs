@@ -37,6 +37,6 @@ mod pages;
 mod places;
 mod requests;
 
-pub use area::{IoStamps, StageArea};
+pub use area::{IoStamps, OldRequest, StageArea};
 pub use collector::{Collector, Results, WorkerStages, remove_leftovers};
 pub use join::Observed;

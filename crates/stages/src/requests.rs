@@ -319,6 +319,13 @@ impl Requests {
         }
     }
 
+    /// Whether the drivers have all of a request that is not complete.
+    pub(crate) fn is_issued(&self, id: Id) -> bool {
+        let pieces = self.flights.values().flat_map(|flight| flight.pieces.values()).flatten();
+        let mut open = pieces.filter(|piece| piece.request == id && piece.left > 0);
+        open.all(|piece| !piece.issued.is_empty())
+    }
+
     /// The request is not needed any more.
     pub(crate) fn forget(&mut self, id: Id) {
         let Some(request) = &mut self.all[id] else { return };

@@ -277,6 +277,7 @@ fn worker() -> BoxedStrategy<WorkerSnapshot> {
             counters: PerDirection { values: counters },
             resets: n[5].into(),
             failures: Vec::new(),
+            stages: Vec::new(),
         })
         .boxed()
 }
@@ -287,6 +288,7 @@ pub fn snapshot() -> BoxedStrategy<Snapshot> {
         age_ns: age_ns.into(),
         file,
         offset: offset.into(),
+        at: (ios % 2 == 0).then_some(crate::StuckAt::Device),
     });
     let times = (option::of(0.0..=100.0), option::of(any::<u32>()));
     (any::<u32>(), vec(worker(), 0..4), times, any::<[u32; 2]>(), option::of(stuck))

@@ -36,6 +36,18 @@ pub struct Stuck {
     pub file: String,
     /// Its offset, in bytes.
     pub offset: u64,
+    /// Where the kernel has it, if that is known (`stages`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<StuckAt>,
+}
+
+/// Where the kernel has an I/O that has been in flight for long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StuckAt {
+    /// In a queue of the kernel: the driver has not got all of it.
+    Queue,
+    /// In the device.
+    Device,
 }
 
 impl Stuck {
@@ -48,13 +60,18 @@ impl Stuck {
 
     /// `1 I/O in flight for 34 s: /dev/vdb offset 81920`.
     pub fn in_words(&self) -> String {
-        let Stuck { ios, age_ns, file, offset } = self;
+        let Stuck { ios, age_ns, file, offset, at } = self;
         let seconds = age_ns / 1_000_000_000;
         let limit = STUCK_AFTER.as_secs();
+        let at = match at {
+            None => "",
+            Some(StuckAt::Queue) => ", in the queue",
+            Some(StuckAt::Device) => ", in the device",
+        };
         match ios {
-            0 | 1 => format!("1 I/O in flight for {seconds} s: {file} offset {offset}"),
+            0 | 1 => format!("1 I/O in flight for {seconds} s: {file} offset {offset}{at}"),
             _ => format!(
-                "{ios} I/Os in flight for more than {limit} s, the oldest for {seconds} s: {file} offset {offset}"
+                "{ios} I/Os in flight for more than {limit} s, the oldest for {seconds} s: {file} offset {offset}{at}"
             ),
         }
     }
@@ -71,8 +88,11 @@ mod tests {
             age_ns: seconds * 1_000_000_000 + 999_999_999,
             file: "/dev/vdb".into(),
             offset,
+            at: None,
         };
         assert_eq!(stuck(1, 34, 81920).in_words(), "1 I/O in flight for 34 s: /dev/vdb offset 81920");
+        let in_device = Stuck { at: Some(StuckAt::Device), ..stuck(1, 34, 8) };
+        assert_eq!(in_device.in_words(), "1 I/O in flight for 34 s: /dev/vdb offset 8, in the device");
         let words = "4 I/Os in flight for more than 5 s, the oldest for 34 s: /dev/vdb offset 81920";
         for whole in [stuck(1, 34, 81920).and(stuck(3, 7, 0)), stuck(3, 7, 0).and(stuck(1, 34, 81920))] {
             assert_eq!(whole.in_words(), words);

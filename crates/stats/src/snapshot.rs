@@ -3,7 +3,7 @@
 //! A snapshot has cumulative counters and no rates: a reader takes the difference of any two snapshots. A lost
 //! snapshot costs nothing.
 
-use crate::{DiskCounters, Latency, Stuck};
+use crate::{DiskCounters, Latency, StagesSoFar, Stuck};
 use iolite_types::{Direction, PerDirection};
 use serde::{Deserialize, Serialize};
 
@@ -80,6 +80,7 @@ impl WorkerSnapshot {
                     None => sum.failures.push(*failures),
                 }
             }
+            one.stages.iter().for_each(|stages| stages.add_to(&mut sum.stages));
             for direction in Direction::ALL {
                 sum.uses[direction] |= one.uses[direction];
                 let (mine, theirs) = (&mut sum.counters[direction], &one.counters[direction]);
@@ -127,6 +128,9 @@ pub struct WorkerSnapshot {
     /// Its failed I/Os.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failures>,
+    /// Where the time of its I/Os went (`stages`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StagesSoFar>,
     /// How often its latencies were cleared (at the end of a ramp). The latencies of two snapshots can be subtracted
     /// if this is the same in both.
     pub resets: u64,

@@ -66,6 +66,9 @@ impl Stage {
         }
     }
 
+    /// The most stages of any engine.
+    pub const MOST: usize = 5;
+
     /// The stages of I/Os on block devices.
     pub const OF_BLOCK_DEVICES: [Stage; 4] = [Stage::Submit, Stage::Queue, Stage::Device, Stage::Reap];
 
@@ -356,6 +359,30 @@ impl StageTimes {
         let shares = self.shares_of_slowest(SLOWEST_PART)?;
         let largest = shares.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
         Some((self.stages[largest.0].stage, *largest.1))
+    }
+}
+
+/// Where the time of a direction's I/Os went so far: sums, of which a reader takes the difference of any two.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StagesSoFar {
+    /// The direction.
+    pub direction: Direction,
+    /// The stages, in the order of time.
+    pub stages: Vec<Stage>,
+    /// I/Os whose stages are known.
+    pub ios: u64,
+    /// The sum of each stage, in nanoseconds.
+    pub sums_ns: Vec<u64>,
+}
+
+impl StagesSoFar {
+    /// Adds these to those of the same direction and stages in a list.
+    pub fn add_to(&self, list: &mut Vec<StagesSoFar>) {
+        let is_same = |one: &&mut StagesSoFar| one.direction == self.direction && one.stages == self.stages;
+        let Some(same) = list.iter_mut().find(is_same) else { return list.push(self.clone()) };
+        same.ios = same.ios.saturating_add(self.ios);
+        let sums = same.sums_ns.iter_mut().zip(&self.sums_ns);
+        sums.for_each(|(mine, theirs)| *mine = mine.saturating_add(*theirs));
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::shared_events::SeriesEvent;
 use crate::state::State;
 use iolite_report::series_since;
+use iolite_stats::StagesSoFar;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -111,6 +112,12 @@ fn standing(state: &State) -> Value {
         let Some((_, phases)) = position.and_then(|position| jobs.get_mut(position)) else { continue };
         add(phases, in_words(*letter), 1);
     }
+    let mut stages: Vec<Vec<StagesSoFar>> = vec![Vec::new(); jobs.len()];
+    for (told, block) in state.stages.iter().zip(&state.blocks) {
+        let position = block.and_then(|block| *positions.get(block as usize)?);
+        let Some(of_job) = position.and_then(|position| stages.get_mut(position)) else { continue };
+        told.iter().for_each(|one| one.add_to(of_job));
+    }
     if state.of_hosts {
         let all = jobs.iter().skip(1).flat_map(|(_, phases)| phases).copied().collect::<Vec<_>>();
         if let Some((_, phases)) = jobs.first_mut() {
@@ -118,10 +125,19 @@ fn standing(state: &State) -> Value {
             all.into_iter().for_each(|(words, count)| add(phases, words, count));
         }
     }
+    let stages_of = |job: &[StagesSoFar]| -> Vec<Value> {
+        let one = |one: &StagesSoFar| {
+            let names: Vec<&str> = one.stages.iter().map(|stage| stage.name()).collect();
+            json!({ "direction": one.direction.name(), "names": names, "ios": one.ios, "sums_ns": one.sums_ns })
+        };
+        job.iter().map(one).collect()
+    };
+    let jobs = jobs.into_iter().zip(&stages).take(MOST_JOBS);
     let jobs: Vec<Value> = jobs
-        .into_iter()
-        .take(MOST_JOBS)
-        .map(|(name, phases)| json!({ "name": name, "phases": phases }))
+        .map(|((name, phases), stages)| match &stages[..] {
+            [] => json!({ "name": name, "phases": phases }),
+            stages => json!({ "name": name, "phases": phases, "stages": stages_of(stages) }),
+        })
         .collect();
     json!({
         "elapsed_s": state.elapsed_ns as f64 / 1e9,
@@ -231,7 +247,8 @@ mod tests {
 
     #[test]
     fn readers_learn_what_is_stuck() {
-        let stuck = Stuck { ios: 1, age_ns: 34_000_000_000, file: "/dev/vdb".to_owned(), offset: 81920 };
+        let stuck =
+            Stuck { ios: 1, age_ns: 34_000_000_000, file: "/dev/vdb".to_owned(), offset: 81920, at: None };
         let words = "1 I/O in flight for 34 s: /dev/vdb offset 81920";
         for (stuck, told) in [(Some(stuck), json!(words)), (None, Value::Null)] {
             let run = run();

@@ -51,6 +51,7 @@ impl Run {
             elapsed_ns: 0,
             percent: None,
             eta_s: None,
+            stages: Vec::new(),
             stuck: None,
             messages: VecDeque::new(),
             told: 0,

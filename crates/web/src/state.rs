@@ -1,7 +1,7 @@
 //! The state of a running run.
 
 use crate::shared_events::SharedEvents;
-use iolite_stats::{Event, EventKind, Recorder, Report, Stuck};
+use iolite_stats::{Event, EventKind, Recorder, Report, StagesSoFar, Stuck};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,6 +31,8 @@ pub struct State {
     pub eta_s: Option<u64>,
     /// I/Os that have been in flight for long, in words.
     pub stuck: Option<String>,
+    /// Where the time of the I/Os of each worker went so far.
+    pub stages: Vec<Vec<StagesSoFar>>,
     /// The last messages.
     pub messages: VecDeque<Message>,
     /// The number of messages so far.
@@ -103,6 +105,7 @@ impl State {
                 self.letters.extend(snapshot.workers.iter().map(|worker| worker.state));
                 (self.elapsed_ns, self.percent, self.eta_s) =
                     (snapshot.elapsed_ns, snapshot.percent, snapshot.eta_s);
+                self.stages = snapshot.workers.iter().map(|worker| worker.stages.clone()).collect();
                 self.stuck = snapshot.stuck.as_ref().map(Stuck::in_words);
                 self.recorder.take(*snapshot);
                 self.version += 1;

@@ -381,6 +381,30 @@ fn a_run_survives_its_page_but_a_page_ends_with_its_run() {
     assert_eq!(run.running.wait().code(), 128);
 }
 
+/// Where the time goes, as sums of which the page takes differences. (The engine tells it, so no rights are needed.)
+#[test]
+fn the_page_is_told_where_the_time_goes() {
+    let dir = scratch();
+    let both = "--ioengine=net --protocol=unix --filename=sock --bs=4k --size=4k --time_based --runtime=1h --pingpong";
+    let line = format!("--web --name=r {both} --rw=read --name=s {both} --rw=write --stages");
+    let run = Run::start(dir.path(), &line);
+    let mut events = run.reader(1).events();
+    let stages = |state: &Value| state["jobs"][1]["stages"][0].clone();
+    let first = stages(&events.until("state", |state| stages(state).is_object()));
+    assert_eq!(
+        (&first["direction"], &first["names"]),
+        (&"write".into(), &serde_json::json!(["submit", "server", "reap"]))
+    );
+    let ios = |told: &Value| told["ios"].as_u64().unwrap();
+    let sum = |told: &Value| {
+        told["sums_ns"].as_array().unwrap().iter().map(|sum| sum.as_u64().unwrap()).sum::<u64>()
+    };
+    let more = stages(&events.until("state", |state| ios(&stages(state)) > ios(&first)));
+    assert!(sum(&more) > sum(&first) && sum(&first) > 0, "{first} {more}");
+    run.running.signal(libc::SIGINT);
+    run.running.wait();
+}
+
 /// The answer of a server with the tests' certificate to a request with this head.
 fn ask_encrypted(port: u16, head: &str) -> Answer {
     let mut roots = rustls::RootCertStore::empty();

@@ -1,6 +1,6 @@
 //! `--stages`: where the time of each I/O went, on real devices whose truth is known.
 
-use crate::common::devices::Loop;
+use crate::common::devices::{Loop, Mounted};
 use crate::common::volatile::VolatileDisk;
 use crate::common::{Finished, Json, Program, is_root, scratch, words};
 use iolite_testing::skip;
@@ -98,6 +98,93 @@ pub fn every_io_is_found_and_its_stages_add_up() {
             let latency = latencies[&(entry[5], entry[7])];
             assert!(sum.abs_diff(latency) <= 1000, "{job}: {entry:?} are {sum} ns, not {latency}");
         }
+    }
+}
+
+/// File systems, several workers, and I/O of strangers on the same device.
+#[test]
+fn file_systems_and_strangers_are_told_apart() {
+    if let Some(why) = obstacle() {
+        skip!("{why}");
+    }
+    let dir = scratch();
+    let _mounted = iolite_testing::or_skip!(Mounted::xfs(dir.path()));
+    // The stranger has the same device, the same kind of I/O, and a file of its own.
+    let stranger =
+        "--name=other --filename=mounted/other --direct=1 --rw=randread --size=8m --time_based --runtime=1h";
+    let mut stranger = Program::under_test().start(dir.path(), words(&format!("{stranger} --eta=always")));
+    stranger.wait_until("its I/O", |run| run.output().contains(" IOPS][eta"));
+    for job in
+        ["--ioengine=psync", "--ioengine=libaio --iodepth=8", "--ioengine=io_uring --iodepth=8 --thread"]
+    {
+        let line = format!(
+            "--name=j --directory=mounted --direct=1 --bs=4k --rw=randread --size=2m --numjobs=3 --group_reporting {job}"
+        );
+        let stages = stages_of(&run(dir.path(), &line), "read");
+        assert_eq!((number(&stages, "ios"), unmatched(&stages)), (3 * 512, 0), "{job}: {stages}");
+    }
+    let line = "--name=m --filename=mounted/m --bs=4k --rw=randread --size=2m --ioengine=mmap";
+    let faults = stages_of(&run(dir.path(), line), "read");
+    assert_eq!(number(&faults, "ios") + number(&faults, "no_device") + unmatched(&faults), 512, "{faults}");
+    assert!(number(&faults, "ios") > 0, "{faults}");
+    stranger.signal(libc::SIGINT);
+    stranger.wait();
+}
+
+/// A worker that gets no CPU: that is its own time, and not the device's.
+#[test]
+fn a_worker_without_cpu_is_not_the_devices_fault() {
+    if let Some(why) = obstacle() {
+        skip!("{why}");
+    }
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2) {
+        skip!("needs a CPU for the device beside that of the worker");
+    }
+    let dir = scratch();
+    let device = iolite_testing::or_skip!(Loop::new(dir.path(), 16 << 20));
+    let line = format!(
+        "--name=j --filename={} --direct=1 --bs=4k --rw=randread --number_ios=200 --cpus_allowed=0 --nice=19",
+        device.path
+    );
+    let busy =
+        "--name=busy --ioengine=cpuio --cpuload=100 --cpus_allowed=0 --numjobs=4 --time_based --runtime=1h";
+    let mut busy = Program::under_test().start(dir.path(), words(&format!("{busy} --eta=always")));
+    busy.wait_until("the load", |run| run.output().contains("Jobs: 4"));
+    let stages = stages_of(&run(dir.path(), &line), "read");
+    busy.signal(libc::SIGINT);
+    busy.wait();
+    assert_eq!((number(&stages, "ios"), unmatched(&stages)), (200, 0), "{stages}");
+    let mean = |stage: &str| stages[format!("{stage}_ns")]["mean"].as_f64().expect("a mean");
+    let device = stages["device_ns"]["percentile"]["50.000000"].as_f64().expect("a median");
+    assert!(mean("submit") + mean("reap") > 2.0 * device, "{stages}");
+}
+
+/// While a run goes on, its reports have stages, too, and what is stuck has its place.
+#[test]
+fn the_place_of_a_stuck_io_is_told() {
+    if let Some(why) = obstacle() {
+        skip!("{why}");
+    }
+    let dir = scratch();
+    let disk = iolite_testing::or_skip!(VolatileDisk::new(dir.path(), 1 << 20, false));
+    let device = iolite_testing::or_skip!(Loop::on(&disk.path));
+    for engine in ["psync", "io_uring --iodepth=2"] {
+        let line = format!(
+            "--name=j --filename={} --direct=1 --bs=4k --rw=randread --time_based --runtime=1h --stages --eta=always \
+             --ioengine={engine}",
+            device.path
+        );
+        disk.delay_reads(&[]);
+        let mut running = Program::under_test().start(dir.path(), words(&line));
+        running.wait_until("I/O", |run| run.output().contains(" IOPS][eta"));
+        running.signal(libc::SIGUSR1);
+        running.wait_until("a report", |run| run.output().contains("stages, read: where the time went"));
+        disk.delay_reads(&[Duration::from_secs(9)]);
+        running.wait_until("the place", |run| run.output().contains(", in the device]"));
+        disk.delay_reads(&[]);
+        running.signal(libc::SIGINT);
+        let run = running.wait();
+        assert!(run.output().contains("stages, read: where the time went"), "{engine}: {run}");
     }
 }
 

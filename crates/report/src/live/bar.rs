@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(of(&snapshot, 25), "running  45% 5s left");
         assert_eq!(of(&snapshot, 12), "running  45%");
         let file = "/dev/vdb".to_owned();
-        snapshot.stuck = Some(Stuck { ios: 1, age_ns: 34_000_000_000, file, offset: 81920 });
+        snapshot.stuck = Some(Stuck { ios: 1, age_ns: 34_000_000_000, file, offset: 81920, at: None });
         let told = "running  45% 1 I/O in flight for 34 s: /dev/vdb offset 81920, 5s left";
         assert_eq!(of(&snapshot, 74), told, "it matters more than rates");
         snapshot.stuck = None;

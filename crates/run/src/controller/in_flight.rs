@@ -106,7 +106,8 @@ impl Controller<'_> {
         }
         let (age_ns, found) = oldest?;
         let file = self.file_name(found.worker, found.unit.file);
-        Some(Stuck { ios, age_ns, file, offset: found.unit.offset })
+        let at = self.stages.as_ref().and_then(|stages| stages.place_of_old(found.worker, age_ns));
+        Some(Stuck { ios, age_ns, file, offset: found.unit.offset, at })
     }
 
     /// The oldest I/O of a worker in flight: `with a write of f at offset 4096 in flight for 9 s`; `None` = none of known age.

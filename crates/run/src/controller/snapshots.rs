@@ -128,6 +128,7 @@ impl Controller<'_> {
             uses: PerDirection::new(job.rw.reads(), job.rw.writes(), job.rw.trims()),
             limits: job.limits,
             failures: slot.stats.failures(),
+            stages: self.stages.as_ref().map(|stages| stages.so_far(index)).unwrap_or_default(),
             ..WorkerSnapshot::default()
         };
         let (counters, resets) = slot.stats.counters(with_latencies);
@@ -149,6 +150,10 @@ impl Controller<'_> {
         }
         if !asked.is_empty() {
             std::thread::sleep(USAGE_PATIENCE);
+        }
+        if let Some(stages) = &self.stages {
+            // What was known before is better than nothing.
+            self.stages_so_far = stages.read_so_far().or(self.stages_so_far.take());
         }
         self.report()
     }
@@ -173,7 +178,7 @@ impl Controller<'_> {
             eta_s: self.told_eta(now),
             disks: self.disks.report(),
             idleness: self.idle_meter.as_ref().map(IdleMeter::report),
-            stages: self.stage_results.as_ref(),
+            stages: self.stage_results.as_ref().or(self.stages_so_far.as_ref()),
         };
         collect::report(at, |index| self.arena.slot(index), |index| &self.members[index].known)
     }

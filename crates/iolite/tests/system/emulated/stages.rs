@@ -45,6 +45,9 @@ mkfs.ext4 -q -F $disk && mkdir -p /run/mounted && mount $disk /run/mounted || ex
 stages ext4 --filename=/run/mounted/f --size=4m --ioengine=psync --number_ios=100
 umount /run/mounted
 modprobe -qr nvme
+nvme_namespaces poll_queues=1 || exit
+stages polled --filename=$disk --ioengine=io_uring --hipri --iodepth=4 --number_ios=200
+modprobe -qr nvme
 scsi_disk dev_size_mb=16 ndelay=20000000 delay=1 || exit
 stages scsi --filename=$disk --ioengine=psync --number_ios=40
 ours sg --stages --output-format=json --filename=$sg --ioengine=sg --rw=randread --bs=4k --number_ios=40
@@ -60,6 +63,7 @@ ours zoned --stages --output-format=json --filename=$disk --ioengine=psync --dir
         ("striped", 100),
         ("striped_deep", 400),
         ("ext4", 100),
+        ("polled", 200),
     ] {
         let stages = reads(&ran, name);
         let known = stages["ios"].as_u64().expect("a number");
