@@ -81,6 +81,7 @@ struct Flying {
     issued: Option<Instant>,
     /// When its request reached what; `None` = it was several requests.
     marks: Option<Marks>,
+    is_repeated: bool,
 }
 
 impl HttpEngine {
@@ -150,6 +151,7 @@ impl HttpEngine {
             words: None,
             issued: None,
             marks: None,
+            is_repeated: false,
         };
         if self.splits && method != Method::Get && self.is_of_parts(unit, method, end)? {
             let Unit { buffer, length, offset, index, file, .. } = *unit;
@@ -194,6 +196,7 @@ impl HttpEngine {
             words: None,
             issued: None,
             marks: None,
+            is_repeated: false,
         };
         let head = self.client.head(Method::Get, &Object { name: &bucket, part: None, query: &query }, &[]);
         let request = Request {
@@ -212,7 +215,7 @@ impl HttpEngine {
     fn list_outcome(&mut self, done: Done) -> Outcome {
         let index = done.token as usize;
         let Flying { length, file, .. } = self.units[index];
-        self.units[index].marks = Some(done.marks);
+        (self.units[index].marks, self.units[index].is_repeated) = (Some(done.marks), done.is_repeated);
         let words = match done.result {
             Ok(answer) if answer.is_success() => match listing::page(&answer) {
                 Ok(page) => {
@@ -263,7 +266,7 @@ impl HttpEngine {
         if self.options.http_s3_list > 0 && method == Some(Method::Get) {
             return self.list_outcome(done);
         }
-        self.units[index].marks = Some(done.marks);
+        (self.units[index].marks, self.units[index].is_repeated) = (Some(done.marks), done.is_repeated);
         let is_read = method == Some(Method::Get);
         let words = match done.result {
             Ok(answer) if answer.is_success() => match self.is_what_was_asked_for(&answer, offset, length) {
@@ -487,7 +490,9 @@ impl Engine for HttpEngine {
     }
 
     fn stage_ends(&self, unit: u32) -> Option<StageEnds> {
-        let Marks { connected, secured, sent, first_byte } = self.units.get(unit as usize)?.marks?;
+        // Of a request that was sent again, only the last attempt has marks.
+        let flying = self.units.get(unit as usize).filter(|flying| !flying.is_repeated)?;
+        let Marks { connected, secured, sent, first_byte } = flying.marks?;
         let end = |mark| self.clock.ns(mark);
         // Some servers refuse a request before all of it has been sent.
         let (sent, first_byte) = (sent.or(first_byte).map(end), first_byte.map_or(u64::MAX, end));

@@ -40,7 +40,6 @@ trait Erased {
     fn remarks(&mut self) -> Vec<String>;
     fn warnings(&mut self) -> Vec<String>;
     fn first_byte(&self, unit: u32) -> Option<u64>;
-    fn stamp_stages(&mut self);
     fn stage_ends(&self, unit: u32) -> Option<StageEnds>;
     fn requests(&self) -> Requests;
     fn stop_repeating(&mut self);
@@ -123,10 +122,6 @@ impl<E: Engine> Erased for E {
 
     fn first_byte(&self, unit: u32) -> Option<u64> {
         Engine::first_byte(self, unit)
-    }
-
-    fn stamp_stages(&mut self) {
-        Engine::stamp_stages(self);
     }
 
     fn stage_ends(&self, unit: u32) -> Option<StageEnds> {
@@ -254,10 +249,6 @@ impl<const SYNCHRONOUS: bool> Engine for BoxedEngine<SYNCHRONOUS> {
 
     fn first_byte(&self, unit: u32) -> Option<u64> {
         self.0.first_byte(unit)
-    }
-
-    fn stamp_stages(&mut self) {
-        self.0.stamp_stages();
     }
 
     fn stage_ends(&self, unit: u32) -> Option<StageEnds> {

@@ -380,12 +380,8 @@ pub trait Engine {
         None
     }
 
-    /// The job measures stages, and the engine tells them: from now on it notes what [`Engine::stage_ends`] needs. Called
-    /// once, before the first `queue`.
-    fn stamp_stages(&mut self) {}
-
     /// When the stages of a unit that has just been reaped ended, all but the last; `None` = not known, for example because
-    /// the unit was several requests. Called only after [`Engine::stamp_stages`].
+    /// the unit was several requests. Called only if the job measures stages.
     fn stage_ends(&self, unit: u32) -> Option<StageEnds> {
         let _ = unit;
         None

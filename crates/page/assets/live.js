@@ -188,7 +188,7 @@ function showStages() {
   by("answer").append(element("h2", {}, "Where the time goes"),
     element("div", { id: "stages", class: "scroll", tabindex: "0", role: "region", "aria-label": "Where the time goes" },
       element("table", {}, element("thead", {}, head), body)),
-    element("p", { class: "hint" }, "Of the I/Os that were completed since the last look, about a second ago."));
+    element("p", { class: "hint" }, "I/Os completed in the last second; if there were none, the last ones before."));
 }
 
 function showProgress() {

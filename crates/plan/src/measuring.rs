@@ -68,7 +68,7 @@ pub(crate) fn obstacle_to_stages(options: &JobOptions, engine: &EngineInfo) -> O
         let message = format!(
             "stages: ioengine={name} does not go through the kernel's block layer, where stages are observed; use psync, \
              libaio, io_uring or another engine for files and block devices, http, or an engine whose server answers each \
-             I/O (nfs, nbd, libiscsi, rados, rbd)"
+             I/O (nfs, nbd, libiscsi, rados, rbd, gfapi_async, libhdfs, net with pingpong)"
         );
         return Some(("stages", message));
     }

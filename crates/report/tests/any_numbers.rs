@@ -72,7 +72,7 @@ fn stages(times: [u64; 4]) -> StageTimes {
     let mut stages = StageTimes::new(&Stage::OF_BLOCK_DEVICES, times[0] % 2 == 1);
     let slow = || SlowIo { offset: u64::MAX, file: "\u{7}<file>".to_owned(), ..SlowIo::default() };
     stages.record(&times.map(|time| time % (1 << 60)), times[1], slow);
-    stages.not_matched(Unmatched::Overlap);
+    stages.not_matched(Unmatched::Overlap, 1);
     stages
 }
 

@@ -112,7 +112,7 @@ impl StageCollection {
         Collector::read(&self.results)
     }
 
-    /// Its results so far; `None` = it is too busy to tell them, or gone.
+    /// Its results so far; `None` = it is too busy to tell them, or gone. A late answer is for the next report.
     pub(crate) fn read_so_far(&self) -> Option<Results> {
         /// It looks for questions every few milliseconds.
         const PATIENCE: Duration = Duration::from_millis(300);

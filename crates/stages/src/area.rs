@@ -80,7 +80,7 @@ struct Sums {
 pub struct OldRequest {
     /// When the block layer got it (`CLOCK_MONOTONIC`).
     pub queued: u64,
-    /// The driver has all of it.
+    /// The driver has got all of it.
     pub is_issued: bool,
 }
 
@@ -240,9 +240,15 @@ impl StageArea {
         })
     }
 
-    /// Asks the collector for its results so far. Called by the controller. Returns the number of the question.
+    /// Asks the collector for its results so far, unless it still has a question. Called by the controller. Returns the
+    /// number of the question.
     pub fn ask(&self) -> u64 {
-        self.run().asked.fetch_add(1, Release) + 1
+        let asked = self.run().asked.load(Relaxed);
+        if self.answered() < asked {
+            return asked;
+        }
+        self.run().asked.store(asked + 1, Release);
+        asked + 1
     }
 
     /// The number of the last question that the collector has answered.

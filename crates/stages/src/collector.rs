@@ -187,7 +187,7 @@ impl Collector {
             for (times, lost) in times.iter_mut().zip(self.area.lost(worker)) {
                 if lost > 0 {
                     let times = times.get_or_insert_with(|| Box::new(self.observed[worker].no_times()));
-                    (0..lost).for_each(|_| times.not_matched(iolite_stats::Unmatched::Stamps));
+                    times.not_matched(iolite_stats::Unmatched::Stamps, lost);
                 }
             }
             results.workers.insert(worker, times);

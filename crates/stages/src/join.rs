@@ -267,7 +267,7 @@ impl Joiner {
                 });
             }
             Ok(None) => times.without_device += 1,
-            Err(why) => times.not_matched(why),
+            Err(why) => times.not_matched(why, 1),
         }
         self.workers[worker].times[io.direction as usize] = Some(times);
     }

@@ -319,11 +319,12 @@ impl Requests {
         }
     }
 
-    /// Whether the drivers have all of a request that is not complete.
+    /// Whether drivers have got all of what is left of a request. (A driver may have given it back.)
     pub(crate) fn is_issued(&self, id: Id) -> bool {
         let pieces = self.flights.values().flat_map(|flight| flight.pieces.values()).flatten();
         let mut open = pieces.filter(|piece| piece.request == id && piece.left > 0);
-        open.all(|piece| !piece.issued.is_empty())
+        let issued = |piece: &Piece| piece.issued.iter().map(|(part, _)| part.count()).sum::<u64>();
+        open.all(|piece| issued(piece) >= piece.sectors.count())
     }
 
     /// The request is not needed any more.

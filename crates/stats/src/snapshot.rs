@@ -46,6 +46,9 @@ pub struct DiskSnapshot {
     pub counters: DiskCounters,
 }
 
+/// The most kinds of failed I/Os: there are not so many errors, whatever another machine says.
+const MOST_KINDS: usize = 1000;
+
 impl Snapshot {
     /// All workers as one.
     pub fn summed(&self) -> WorkerSnapshot {
@@ -75,9 +78,11 @@ impl WorkerSnapshot {
             sum.resets = sum.resets.saturating_add(one.resets);
             for failures in &one.failures {
                 let kind = |of: &Failures| (of.direction, of.errno);
+                let has_room = sum.failures.len() < MOST_KINDS;
                 match sum.failures.iter_mut().find(|mine| kind(mine) == kind(failures)) {
                     Some(mine) => mine.count = mine.count.saturating_add(failures.count),
-                    None => sum.failures.push(*failures),
+                    None if has_room => sum.failures.push(*failures),
+                    None => {}
                 }
             }
             one.stages.iter().for_each(|stages| stages.add_to(&mut sum.stages));

@@ -58,8 +58,8 @@ impl Stage {
             Stage::Submit => "the submission's",
             Stage::Queue => "the queue's",
             Stage::Device => "the device's",
-            Stage::Connect => "that of connecting",
-            Stage::Tls => "that of the TLS handshake",
+            Stage::Connect => "the connection's",
+            Stage::Tls => "the TLS handshake's",
             Stage::Send => "the sending's",
             Stage::Server | Stage::FirstByte | Stage::LastByte => "the server's and the network's",
             Stage::Reap => "the software's after completion",
@@ -96,7 +96,7 @@ pub enum Unmatched {
     Order,
     /// The job's own stamps were lost: the process that collects them was too slow.
     Stamps,
-    /// The engine does not know them: the I/O was several requests, or failed before it was one.
+    /// The engine does not know them: the I/O was several requests, or was sent again.
     Untold,
 }
 
@@ -134,7 +134,7 @@ impl Unmatched {
             Unmatched::Thread => "submitted by another thread",
             Unmatched::Order => "stamps out of order",
             Unmatched::Stamps => "own stamps lost",
-            Unmatched::Untold => "of several requests",
+            Unmatched::Untold => "not told by the engine",
         }
     }
 }
@@ -245,12 +245,13 @@ impl StageTimes {
             Stage::Submit => "issue -> block layer",
             Stage::Queue => "block layer -> driver",
             Stage::Device => "driver -> completion",
-            Stage::Server => "-> answer",
+            Stage::Server if self.from_start => "handed over -> answer",
+            Stage::Server => "sent -> answer",
             Stage::Connect => "issue -> connected",
-            Stage::Tls => "-> encrypted",
-            Stage::Send => "-> request sent",
-            Stage::FirstByte => "-> first byte",
-            Stage::LastByte => "-> last byte, reaped",
+            Stage::Tls => "connected -> encrypted",
+            Stage::Send => "encrypted -> request sent",
+            Stage::FirstByte => "sent -> first byte",
+            Stage::LastByte => "first -> last byte, reaped",
             Stage::Reap if has_server => "answer -> reaped",
             Stage::Reap => "completion -> reaped",
         }
@@ -288,9 +289,9 @@ impl StageTimes {
         }
     }
 
-    /// Counts an I/O whose stages are not known.
-    pub fn not_matched(&mut self, why: Unmatched) {
-        *self.unmatched.entry(why).or_default() += 1;
+    /// Counts I/Os whose stages are not known.
+    pub fn not_matched(&mut self, why: Unmatched, count: u64) {
+        *self.unmatched.entry(why).or_default() += count;
     }
 
     /// Makes windows twice as long.
@@ -376,10 +377,21 @@ pub struct StagesSoFar {
 }
 
 impl StagesSoFar {
-    /// Adds these to those of the same direction and stages in a list.
+    /// Adds these to those of the same direction and stages in a list. What no machine of ours says is left out.
     pub fn add_to(&self, list: &mut Vec<StagesSoFar>) {
+        /// Each direction may have the stages of each kind of engine.
+        const MOST: usize = 9;
+        if self.stages.len() > Stage::MOST || self.sums_ns.len() != self.stages.len() {
+            return;
+        }
         let is_same = |one: &&mut StagesSoFar| one.direction == self.direction && one.stages == self.stages;
-        let Some(same) = list.iter_mut().find(is_same) else { return list.push(self.clone()) };
+        let length = list.len();
+        let Some(same) = list.iter_mut().find(is_same) else {
+            if length < MOST {
+                list.push(self.clone());
+            }
+            return;
+        };
         same.ios = same.ios.saturating_add(self.ios);
         let sums = same.sums_ns.iter_mut().zip(&self.sums_ns);
         sums.for_each(|(mine, theirs)| *mine = mine.saturating_add(*theirs));

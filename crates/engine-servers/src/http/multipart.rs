@@ -383,7 +383,8 @@ impl HttpEngine {
                     Part::of(&answer).ok_or_else(|| "the answer says no ETag of the part".to_owned())
                 });
                 if self.units[unit as usize].length <= self.uploads().part {
-                    self.units[unit as usize].marks = Some(done.marks);
+                    let unit = &mut self.units[unit as usize];
+                    (unit.marks, unit.is_repeated) = (Some(done.marks), done.is_repeated);
                 }
                 match outcome {
                     Ok(part) => self.part_over(key, unit, number, Some(part)),

@@ -80,14 +80,22 @@ impl Link {
             _ => unsafe { std::slice::from_raw_parts(start, length) },
         };
         let all = head.len() + body.len();
+        let mut now = None;
+        if self.connection.is_encrypted() && !flight.is_reused && self.connection.is_ready() {
+            flight.marks.secured.get_or_insert_with(Instant::now);
+        }
         while flight.sent < all {
+            if !flight.is_reused && flight.marks.connected.is_none() {
+                now = Some(Instant::now());
+            }
             let head_left = &head[flight.sent.min(head.len())..];
             let body_left = &body[flight.sent.saturating_sub(head.len())..];
             match self.connection.send(head_left, body_left) {
                 Ok(count) => {
                     flight.sent += count;
-                    if !flight.is_reused {
-                        flight.marks.connected.get_or_insert_with(Instant::now);
+                    // It was connected before these bytes were accepted.
+                    if !flight.is_reused && flight.marks.connected.is_none() {
+                        flight.marks.connected = now;
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -100,13 +108,8 @@ impl Link {
         {
             return Err(error);
         }
-        let is_new = flight.marks.sent.is_none();
-        if is_new && self.connection.is_ready() && !self.connection.holds_back() {
-            let now = Instant::now();
-            if self.connection.is_encrypted() && !flight.is_reused {
-                flight.marks.secured = Some(now);
-            }
-            flight.marks.sent = Some(now);
+        if flight.marks.sent.is_none() && self.connection.is_ready() && !self.connection.holds_back() {
+            flight.marks.sent = Some(Instant::now());
         }
         Ok(())
     }

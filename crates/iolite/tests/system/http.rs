@@ -423,6 +423,20 @@ fn stages_of_requests_add_up() {
         assert!(longest("connect") > 0 && longest("send") > 0, "{how}");
         assert_eq!(longest("tls") > 0, is_encrypted, "{how}");
     }
+    // Sending is no part of the handshake.
+    let line = format!("--filename=/bkt/b --rw=write --bs=4m --size=4m {trusting} --stages");
+    let told = report(&encrypted, &line).0["iolite"]["stages"][0]["write"].clone();
+    assert!(told["send_ns"]["min"].as_u64() > Some(0) && told["tls_ns"]["min"].as_u64() > Some(0), "{told}");
+    // A request that is sent again has the stages of several.
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let busy =
+        ObjectServer::behaving(move |_| match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            0 => Reply::Refused(503, "Retry-After: 1\r\n", ""),
+            _ => Reply::Granted,
+        });
+    let line = "--filename=/bkt/a --rw=write --size=16k --http_retries=3 --stages";
+    let told = report(&busy, line).0["iolite"]["stages"][0]["write"].clone();
+    assert_eq!((&told["ios"], &told["unmatched"]["untold"]), (&3.into(), &1.into()), "{told}");
 }
 
 #[test]

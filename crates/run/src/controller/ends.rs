@@ -141,7 +141,10 @@ impl Controller<'_> {
                 }
                 self.stage_results.is_none().then_some("stages")
             }
-            Helper::Stages => self.stages.take().map(|_| "stages"),
+            Helper::Stages => {
+                self.stages_so_far = None;
+                self.stages.take().map(|_| "stages")
+            }
         };
         if let Some(option) = option {
             self.impaired = true;

@@ -46,7 +46,8 @@ pub(super) fn of_sockets(options: &JobOptions, net: &NetOptions) -> Vec<Obstacle
         );
     }
     let sends = options.pattern.rw.directions().eq([Direction::Write]);
-    if options.measures_stages() && !(net.pingpong && sends) {
+    let tells = options.chosen_engine().is_some_and(|engine| engine.facets.can(Capability::TimeAnswers));
+    if options.measures_stages() && tells && !(net.pingpong && sends) {
         let why = "stages: only a block that is sent back has an answer whose time can be told; use pingpong with rw=write";
         refuse("stages", why.to_owned());
     }
