@@ -338,7 +338,8 @@ impl JobOptions {
 
     /// Whether the I/Os of a direction have a rate.
     pub fn has_rate(&self, direction: Direction) -> bool {
-        self.rates.rate[direction] > 0 || self.rates.rate_iops[direction] > 0
+        let rates = &self.rates;
+        rates.rate[direction] > 0 || rates.rate_iops[direction] > 0 || rates.rate_schedule.is_some()
     }
 
     /// Whether rates decide the direction of the next I/O of a mix.

@@ -97,7 +97,7 @@ static NEEDS: &[Need] = &[
     need(&["latency_window", "latency_run", "latency_percentile"], "latency_target", |job| {
         job.rates.latency_target > 0
     }),
-    need(&["rate_process", "rate_ignore_thinktime"], "rate or rate_iops", has_rate),
+    need(&["rate_process", "rate_ignore_thinktime"], "rate, rate_iops or rate_schedule", has_rate),
     need(&["rate_cycle"], "rate_min or rate_iops_min", |job| {
         any(job.rates.rate_min) || any(job.rates.rate_iops_min)
     }),

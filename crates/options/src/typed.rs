@@ -50,6 +50,30 @@ pub struct SplitEntry {
     pub percent: u32,
 }
 
+/// `rate_schedule`: rates that change over time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RateSchedule {
+    /// Rates are bytes per second, not I/Os.
+    pub is_bytes: bool,
+    /// In the order of time. Before the first one the rate is 0.
+    pub steps: Vec<RateStep>,
+    /// When it begins anew; `None` = the last rate stays.
+    pub repeat_us: Option<u64>,
+}
+
+/// A part of a schedule. Behind it its last rate stays until the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RateStep {
+    /// When it begins, in microseconds.
+    pub at_us: u64,
+    /// When a ramp ends; `None` = the rate is the same at once.
+    pub until_us: Option<u64>,
+    /// The rate at the begin.
+    pub from: u64,
+    /// The rate at the end.
+    pub to: u64,
+}
+
 /// `rw`: which directions, and whether offsets are random.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are the option's own keywords")]

@@ -4,7 +4,7 @@
 
 use crate::Problem;
 use iolite_options::{JobOptions, RateScope};
-use iolite_types::Direction;
+use iolite_types::{Direction, PerDirection};
 
 /// The index of this host among several with the same jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,10 @@ impl Share {
     pub fn take(self, job: &mut JobOptions) -> Vec<Problem> {
         if job.rates.rate_scope == RateScope::Host {
             return Vec::new();
+        }
+        if job.rates.rate_schedule.is_some() {
+            let why = "rate_scope=all: a rate_schedule is that of each host; leave rate_scope out, and give a part of the rates";
+            return vec![Problem::of(job, "rate_scope", why.to_owned())];
         }
         let rates = &mut job.rates;
         let all = [
@@ -60,6 +64,23 @@ pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
             found.push(told);
         }
     };
+    let any = |rates: &PerDirection<u64>| rates.values.iter().any(|rate| *rate > 0);
+    if let Some(schedule) = &options.rates.rate_schedule {
+        for (option, is_there) in
+            [("rate", any(&options.rates.rate)), ("rate_iops", any(&options.rates.rate_iops))]
+        {
+            if is_there {
+                blame(option, format!("rate_schedule and {option} exclude each other: give one of them"));
+            }
+        }
+        let ends_idle =
+            schedule.repeat_us.is_none() && schedule.steps.last().is_some_and(|last| last.to == 0);
+        if ends_idle && options.schedule.runtime == 0 {
+            let why = "rate_schedule: its last rate is 0, so the job would wait for ever; give a runtime, a last step with a \
+                       rate, or TIME:repeat";
+            blame("rate_schedule", why.to_owned());
+        }
+    }
     for direction in Direction::ALL.into_iter().filter(|direction| used[direction.index()]) {
         let (rate, rate_min) = (options.rates.rate[direction], options.rates.rate_min[direction]);
         let (iops, iops_min) = (options.rates.rate_iops[direction], options.rates.rate_iops_min[direction]);

@@ -3,10 +3,10 @@
 //! A rate is a schedule, not a gap: the n-th byte (or I/O) of a direction is due at origin + n / rate. A job that falls
 //! behind catches up, as with fio. With `rate_ignore_thinktime`, a job does not catch up on think time: each pause
 //! moves the origin by its length. With `rate_process=poisson` the gaps are drawn from an exponential distribution with
-//! the same mean, so that I/Os arrive like those of many independent users.
+//! the same mean, so that I/Os arrive like those of many independent users. A rate may change over time (`rate_schedule`).
 
 use iolite_plan::resolve::RateProcess;
-use iolite_plan::resolve::{self, Amount, PaceRules};
+use iolite_plan::resolve::{self, Amount, OnCourse, PaceRules};
 use iolite_types::{Direction, PerDirection};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -41,6 +41,8 @@ struct Limit {
     /// Bytes or I/Os per second.
     rate: u64,
     process: RateProcess,
+    /// The rate changes over time.
+    course: Option<OnCourse>,
     /// The start of the schedule.
     origin: u64,
     /// Bytes or I/Os issued since the origin.
@@ -104,6 +106,7 @@ impl Pace {
             amount: limit.amount,
             rate: limit.rate,
             process: limit.process,
+            course: rules.schedule.clone().map(OnCourse::new),
             origin: 0,
             issued: 0,
             due: 0,
@@ -130,7 +133,7 @@ impl Pace {
     pub fn start(&mut self, now: u64) {
         for limit in self.limits.values.iter_mut().flatten() {
             limit.origin = now;
-            limit.due = now;
+            limit.due = now + limit.course.as_mut().map_or(0, OnCourse::due);
         }
         self.watch_from(now);
         if let Some(think) = &mut self.think {
@@ -273,6 +276,15 @@ impl Minimum {
 impl Limit {
     fn count(&mut self, bytes: u64) {
         let amount = self.amount.of(bytes);
+        if let Some(course) = &mut self.course {
+            let factor = match self.process {
+                RateProcess::Linear => 1.0,
+                RateProcess::Poisson => exponential(&mut self.random),
+            };
+            course.count(amount, factor);
+            self.due = self.origin + course.due();
+            return;
+        }
         match self.process {
             RateProcess::Linear => {
                 self.issued += amount;
@@ -280,17 +292,20 @@ impl Limit {
                 self.due = self.origin + after as u64;
             }
             RateProcess::Poisson => {
-                // xorshift64* (Vigna, 2016). A gap is -ln(u) times the mean.
-                self.random ^= self.random >> 12;
-                self.random ^= self.random << 25;
-                self.random ^= self.random >> 27;
-                let bits = self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11;
-                let uniform = (bits + 1) as f64 / (1u64 << 53) as f64;
                 let mean = amount as f64 * SECOND_NS as f64 / self.rate as f64;
-                self.due += (-uniform.ln() * mean) as u64;
+                self.due += (exponential(&mut self.random) * mean) as u64;
             }
         }
     }
+}
+
+/// A value with an exponential distribution and the mean 1: -ln(u), where u comes from xorshift64* (Vigna, 2016).
+fn exponential(random: &mut u64) -> f64 {
+    *random ^= *random >> 12;
+    *random ^= *random << 25;
+    *random ^= *random >> 27;
+    let bits = random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11;
+    -((bits + 1) as f64 / (1u64 << 53) as f64).ln()
 }
 
 #[cfg(test)]

@@ -113,6 +113,51 @@ fn a_mix_that_only_reads_writes_nothing_whatever_its_rates() {
     }
 }
 
+/// When the last I/O is due follows from the schedule. (A busy machine is slow, but never too fast.)
+#[test]
+pub fn a_rate_follows_its_schedule() {
+    let dir = scratch();
+    let day = dir.path().join("day");
+    fs::write(&day, "# a recorded day\n10\n10\n0\n100 # noon\n").unwrap();
+    let file = format!("file:{}", day.display());
+    for (schedule, more, ios, due_ms) in [
+        // 20 until 0.2 s, then 1000 per second.
+        ("0:100,200ms:1000", "", 121, 300),
+        ("0:1000,100ms:0,400ms:repeat", "", 251, 850),
+        ("0..1s:0..1000", "", 501, 1000),
+        ("300ms:1000", "", 1, 300),
+        ("0:100,10s:1000", "--rate_schedule_speed=100", 111, 200),
+        // 1 MiB in half a second.
+        ("0:2MB", "--bs=64k", 17, 500),
+        (&file, "--rate_schedule_speed=10", 8, 350),
+    ] {
+        let report = report(&format!("--rate_schedule={schedule} {more} --number_ios={ios} --runtime=1h"));
+        let took = report.job().int("read.runtime");
+        assert!(took + 1 >= due_ms, "{schedule}: {took} ms instead of {due_ms}");
+        assert_eq!(report.job().ios(), [ios, 0, 0], "{schedule}");
+    }
+    // At the end, the rate of the file is 0, and its time is over.
+    let all = report(&format!("--rate_schedule={file} --rate_schedule_speed=20 --time_based --runtime=1"));
+    assert_eq!(all.job().ios()[0], 6, "(2 * 10 + 100) / 20");
+}
+
+#[test]
+fn schedules_that_make_no_sense_are_refused() {
+    let dir = scratch();
+    fs::write(dir.path().join("day"), "10\n1k5\n").unwrap();
+    for (line, words) in [
+        ("--rate_schedule=0:100 --rate_iops=5", "rate_schedule and rate_iops exclude each other"),
+        ("--rate_schedule=0:100,1s:0", "its last rate is 0, so the job would wait for ever; give a runtime"),
+        ("--rate_schedule=0:100,0:5", "\"0:5\": is not later than the step in front of it"),
+        ("--rate_schedule=file:day", "day:2: \"1k5\": "),
+        ("--rate_schedule=file:none", "none: No such file or directory"),
+        ("--rate_schedule=0:0", "all rates are 0"),
+    ] {
+        let line = format!("--name=j --ioengine=null --size=1M {line}");
+        Program::under_test().line(dir.path(), &line).refused().says(words);
+    }
+}
+
 #[test]
 pub fn poisson_keeps_the_rate_but_not_the_distance() {
     let report = report("--rate_iops=2000 --rate_process=poisson --time_based --runtime=1");

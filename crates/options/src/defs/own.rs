@@ -1,6 +1,7 @@
 //! Options that fio does not have.
 
 use crate::definition::{Category, Definition, Kind};
+use crate::values::{files_in_schedule, rate_schedule};
 
 const fn own(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Own, kind, help)
@@ -24,13 +25,30 @@ pub static OWN: &[Definition] = &[
         ])
         .lands(put_keyword!(rates.rate_scope, RateScope)),
     own(
+        "rate_schedule",
+        Kind::Str,
+        "Rates that change over time: TIME:RATE,… with ramps TIME..TIME:RATE..RATE and TIME:repeat, or file:PATH with a line for \
+         each second. RATE is I/Os per second, or bytes with B (64MiB), for each direction",
+    )
+    .names_files(files_in_schedule)
+    .lands(|job, given| {
+        let text = given.required()?.to_owned();
+        job.rates.rate_schedule = Some(rate_schedule(&text, given.kb_base, &mut given.notes)?);
+        Ok(())
+    }),
+    own("rate_schedule_speed", Kind::Int, "How many times faster the time of the schedule goes, its rates unchanged")
+        .under("rate_schedule")
+        .default("1")
+        .range(1, 1_000_000)
+        .lands(put!(rates.rate_schedule_speed, number())),
+    own(
         "lat_from_intended_start",
         Kind::Bool,
         "Also measure latency from the time at which the rate intended an I/O to start (ilat)",
     )
     .default("0")
     .lands(put!(measurement.lat_from_intended_start, boolean())),
-    own("stages", Kind::Flag, "Measure where the time of each I/O goes: submission, queue, device, completion")
+    own("stages", Kind::Flag, "Measure where the time of each I/O goes: submission, queue, device or server, completion")
         .lands(put!(measurement.stages, boolean())),
     own("write_stages_log", Kind::Str, "Log the stages of each I/O to files of this name")
         .standing_alone()

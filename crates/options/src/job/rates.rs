@@ -1,6 +1,6 @@
 //! Rates, think time, latency targets, and flows.
 
-use crate::typed::{RateProcess, RateScope, ThinktimeBlocks};
+use crate::typed::{RateProcess, RateSchedule, RateScope, ThinktimeBlocks};
 use iolite_types::PerDirection;
 
 options! {
@@ -18,6 +18,10 @@ options! {
         /// Bytes per second; 0 = no minimum.
         pub rate_min: PerDirection<u64>,
         pub rate_process: RateProcess,
+        /// Rates that change over time; `None` = rates are constant.
+        pub rate_schedule: Option<RateSchedule>,
+        /// How many times faster the time of the schedule goes.
+        pub rate_schedule_speed: u64,
         /// Whether rates apply to each host, or to all hosts of a client together.
         pub rate_scope: RateScope,
         /// Milliseconds.

@@ -6,6 +6,7 @@
 //! is about to start: an earlier job of the run may have changed sizes until then.
 
 mod buffers;
+mod course;
 mod errors;
 mod files;
 mod issue;
@@ -19,6 +20,7 @@ mod tests;
 
 pub use buffers::BufferRules;
 pub(crate) use buffers::in_use as buffers_in_use;
+pub use course::{Course, CourseStep, OnCourse};
 pub use errors::{ErrorRules, Tolerance};
 pub use files::{Creation, CreationTime, FileRules, LiveFileRules};
 pub use issue::{IssueRules, PassKind, PassRules, SyncRules, TargetRules};

@@ -1,5 +1,6 @@
 //! When I/Os may be issued: rates and think time.
 
+use super::course::Course;
 use super::issue::each;
 use iolite_options::{JobOptions, RateProcess, ThinktimeBlocks};
 use iolite_types::PerDirection;
@@ -30,7 +31,7 @@ impl Amount {
 pub struct Limit {
     /// The unit.
     pub amount: Amount,
-    /// The amount per second.
+    /// The amount per second; 0 = the schedule of the job decides.
     pub rate: u64,
     /// How I/Os are distributed over time.
     pub process: RateProcess,
@@ -73,6 +74,8 @@ pub struct PaceRules {
     pub limits: PerDirection<Option<Limit>>,
     /// The rates to be reached.
     pub minima: PerDirection<Option<Minimum>>,
+    /// The schedule of all limits; `None` = their rates are constant.
+    pub schedule: Option<Course>,
     /// The next I/O may be a read or a write: one may go on while the other waits.
     pub has_choice: bool,
     /// Pauses.
@@ -89,7 +92,10 @@ pub fn rules(options: &JobOptions, seed: u64) -> Option<PaceRules> {
         (ios, _) => Some((Amount::Ios, ios)),
     };
     let limits = each(|direction| {
-        let (amount, rate) = amount(options.rates.rate_iops[direction], options.rates.rate[direction])?;
+        let schedule = options.rates.rate_schedule.as_ref();
+        let scheduled = schedule.map(|schedule| if schedule.is_bytes { Amount::Bytes } else { Amount::Ios });
+        let constant = amount(options.rates.rate_iops[direction], options.rates.rate[direction]);
+        let (amount, rate) = scheduled.map(|amount| (amount, 0)).or(constant)?;
         let seed = seed ^ (direction.index() as u64 + 1);
         options.pattern.rw.uses(direction).then_some(Limit {
             amount,
@@ -121,6 +127,11 @@ pub fn rules(options: &JobOptions, seed: u64) -> Option<PaceRules> {
     (is_paced || think.is_some()).then(|| PaceRules {
         limits,
         minima,
+        schedule: options
+            .rates
+            .rate_schedule
+            .as_ref()
+            .map(|it| Course::of(it, options.rates.rate_schedule_speed)),
         has_choice: options.has_choice(),
         think,
         ignore_thinktime: options.rates.rate_ignore_thinktime,

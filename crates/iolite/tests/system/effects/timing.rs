@@ -50,6 +50,8 @@ pub const TABLE: &[Effect] = &[
     row("rate_iops_min", SLOW_CYCLES, ABSENT, "1000", Refused("func=rate_iops_min")),
     row("rate_cycle", SLOW, "200", "100000", Refused("func=rate_min")),
     test!("rate_scope", in_step::rates_are_shared),
+    test!("rate_schedule", rates::a_rate_follows_its_schedule),
+    test!("rate_schedule_speed", rates::a_rate_follows_its_schedule),
     test!("rate_process", rates::poisson_keeps_the_rate_but_not_the_distance),
     test!("rate_ignore_thinktime", rates::a_job_that_was_held_up_catches_up),
     test!("io_submit_mode", offload::iodepth_decides_the_number_of_submitting_threads),
