@@ -31,7 +31,7 @@ impl Act for Stat {
                 StatCall::Lstat => libc::lstat(name, found.as_mut_ptr()),
                 StatCall::Statx => {
                     let mut found = MaybeUninit::<libc::statx>::uninit();
-                    libc::statx(libc::AT_FDCWD, name, 0, libc::STATX_ALL, found.as_mut_ptr())
+                    iolite_os::by_number::statx(libc::AT_FDCWD, name, 0, libc::STATX_ALL, found.as_mut_ptr())
                 }
             }
         })

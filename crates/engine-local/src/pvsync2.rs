@@ -7,6 +7,7 @@ use iolite_engine::file::Files;
 use iolite_engine::transfer::{Transfer, has_files, retry};
 use iolite_engine::{EngineConfig, EngineError, Outcome, Unit};
 use iolite_options::engines::Pvsync2Options;
+use iolite_os::by_number;
 
 /// One preadv2 or pwritev2 with a single segment per unit.
 #[derive(Debug)]
@@ -100,16 +101,16 @@ impl Transfer for Pvsync2Engine {
 
     #[inline(always)]
     unsafe fn transfer(&mut self, unit: &Unit, write: bool) -> Outcome {
-        let segment = libc::iovec { iov_base: unit.buffer.cast(), iov_len: unit.length as usize };
+        let segments = [libc::iovec { iov_base: unit.buffer.cast(), iov_len: unit.length as usize }];
         let offset = unit.offset as i64;
         let flags = self.flags.of(write) | self.priority.flag();
         retry(&self.files, unit.file, |descriptor| {
             if write {
                 // SAFETY: the caller promises a buffer of this length.
-                unsafe { libc::pwritev2(descriptor, &segment, 1, offset, flags) }
+                unsafe { by_number::pwritev2(descriptor, &segments, offset, flags) }
             } else {
                 // SAFETY: as above, and the worker does not touch it meanwhile.
-                unsafe { libc::preadv2(descriptor, &segment, 1, offset, flags) }
+                unsafe { by_number::preadv2(descriptor, &segments, offset, flags) }
             }
         })
     }

@@ -189,9 +189,7 @@ impl Machine for ThisMachine {
 
     fn random(&self) -> u64 {
         let mut bytes = [0; 8];
-        // SAFETY: the buffer is valid for its length.
-        let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-        if got == bytes.len() as isize {
+        if iolite_os::by_number::getrandom(&mut bytes) == bytes.len() as isize {
             return u64::from_ne_bytes(bytes);
         }
         // Only very old kernels get here; the time is random enough for a workload.

@@ -1,6 +1,7 @@
 //! Connects to a server.
 
 use crate::NfsError;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -159,10 +160,7 @@ fn is_taken(error: &io::Error) -> bool {
 }
 
 fn random() -> u32 {
-    let mut value = 0_u32;
-    // SAFETY: there is room for four bytes. (If the call fails, the number is 0, which does no harm.)
-    unsafe { libc::getrandom((&raw mut value).cast(), 4, libc::GRND_NONBLOCK) };
-    value
+    RandomState::new().build_hasher().finish() as u32
 }
 
 fn from_port(

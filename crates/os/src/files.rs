@@ -1,5 +1,6 @@
 //! Facts about files and file systems: statx(2), free space.
 
+use crate::by_number;
 use crate::error::check;
 use std::ffi::CString;
 use std::io;
@@ -14,7 +15,7 @@ pub fn statx(path: &Path, mask: libc::c_uint) -> Option<libc::statx> {
     // SAFETY: statx is plain data, valid as zeros, and filled in by the call.
     let (result, found) = unsafe {
         let mut found: libc::statx = std::mem::zeroed();
-        (libc::statx(libc::AT_FDCWD, path.as_ptr(), 0, mask, &raw mut found), found)
+        (by_number::statx(libc::AT_FDCWD, path.as_ptr(), 0, mask, &raw mut found), found)
     };
     (result == 0).then_some(found)
 }
@@ -80,7 +81,7 @@ pub fn physical_offset(file: &std::fs::File, offset: u64, length: u64) -> Option
     }
     let mut map = Map { start: offset, length, room: 1, ..Map::default() };
     // SAFETY: the structure is the kernel's, with room for one extent, and valid through the call.
-    if unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP, &raw mut map) } != 0 || map.mapped == 0 {
+    if unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP as _, &raw mut map) } != 0 || map.mapped == 0 {
         return None;
     }
     let extent = &map.extents[0];

@@ -6,9 +6,10 @@
 //! ([`poll`]), signals ([`signals`]), processes ([`process`]), their resource usage ([`usage`]) and CPU affinity
 //! ([`processors`]), facts about files ([`files`]), SCSI commands ([`scsi`]), NVMe commands ([`nvme`]), metadata and
 //! write streams of block devices ([`integrity`]), zones of block devices ([`zones`]), locks that survive their
-//! owner ([`robust`]), and the kernel's tracepoints ([`tracefs`]). Nothing here knows what a job is.
+//! owner ([`robust`]), the kernel's tracepoints ([`tracefs`]), and what old C libraries lack ([`by_number`]). Nothing here knows what a job is.
 
 pub mod appearance;
+pub mod by_number;
 pub mod clock;
 pub mod error;
 pub mod faults;

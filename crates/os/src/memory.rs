@@ -44,8 +44,7 @@ fn map_for(
 /// # Errors
 /// There is no free descriptor.
 pub fn file(name: &std::ffi::CStr) -> io::Result<std::fs::File> {
-    // SAFETY: the name is a valid string.
-    let descriptor = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
+    let descriptor = crate::by_number::memfd_create(name, libc::MFD_CLOEXEC);
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }

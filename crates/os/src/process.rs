@@ -7,6 +7,7 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::by_number;
 use crate::error::check;
 use crate::signals;
 use crate::usage::Usage;
@@ -80,9 +81,7 @@ pub fn outlive_parent() {
 /// The kernel has no random bytes yet, or is too old (before 3.17).
 pub fn secret<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
-    // SAFETY: the buffer is valid for its length.
-    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };
-    match usize::try_from(got) {
+    match usize::try_from(by_number::getrandom(&mut bytes)) {
         Ok(got) if got == N => Ok(bytes),
         Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
         Err(_) => Err(io::Error::last_os_error()),
@@ -332,8 +331,7 @@ pub fn process_id() -> libc::pid_t {
 
 /// The id of this thread.
 pub fn thread_id() -> libc::pid_t {
-    // SAFETY: always succeeds.
-    unsafe { libc::gettid() }
+    by_number::gettid()
 }
 
 /// Raises the limit on open files as far as allowed, for this process and its children. Jobs with many files need that,

@@ -59,9 +59,10 @@ pub fn every_processor() -> io::Result<Vec<u32>> {
 /// # Errors
 /// sched_setscheduler(2) fails.
 pub fn run_when_idle() -> io::Result<()> {
-    let priority = libc::sched_param { sched_priority: 0 };
+    // The kernel's structure has one number. (By number: musl's function only returns an error.)
+    let priority: libc::c_int = 0;
     // SAFETY: the structure is valid; 0 is the calling thread.
-    match unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const priority) } {
+    match unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const priority) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

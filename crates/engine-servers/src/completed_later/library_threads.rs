@@ -62,8 +62,7 @@ impl Drop for Marking {
 /// The threads of this process except this one.
 fn others() -> Vec<i32> {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
-    // SAFETY: takes nothing.
-    let own = unsafe { libc::gettid() };
+    let own = iolite_os::process::thread_id();
     tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok()).filter(|&id| id != own).collect()
 }
 
@@ -124,8 +123,7 @@ mod tests {
         let spawn = |ended: std::sync::mpsc::Receiver<()>| {
             let tell = tell.clone();
             std::thread::spawn(move || {
-                // SAFETY: takes nothing.
-                tell.send(unsafe { libc::gettid() }).unwrap();
+                tell.send(iolite_os::process::thread_id()).unwrap();
                 ended.recv().ok();
             })
         };
