@@ -142,8 +142,8 @@ pub enum EngineError {
     },
     /// A library that an engine needs is not installed.
     #[error(
-        "ioengine={engine}: the library {library} cannot be used ({why}); install it (package {debian} of Debian and \
-         Ubuntu, {rhel} of RHEL and Fedora)"
+        "ioengine={engine}: the library {library} cannot be used ({why}); {}",
+        library_remedy(debian, rhel)
     )]
     Library {
         /// The engine.
@@ -240,6 +240,14 @@ impl EngineError {
 
 /// The purpose of the pinned memory: the option that asks for registered buffers.
 pub const FIXED_BUFFERS: &str = "fixedbufs";
+
+/// Where an engine's library is found. A static program (`iolite-push`) loads none.
+fn library_remedy(debian: &str, rhel: &str) -> String {
+    if cfg!(target_feature = "crt-static") {
+        return "use the program of a package or of the archive iolite-*-linux-*.tar.zst there".to_owned();
+    }
+    format!("install it (package {debian} of Debian and Ubuntu, {rhel} of RHEL and Fedora)")
+}
 
 fn group_hint(setting: u32) -> &'static str {
     if setting == 1 { ", or run as root or as a member of the group kernel.io_uring_group" } else { "" }

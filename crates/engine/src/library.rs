@@ -50,6 +50,9 @@ pub unsafe fn open<T>(
     file: &str,
     find: impl FnOnce(&Loaded) -> Result<T, libloading::Error>,
 ) -> Result<T, String> {
+    if cfg!(target_feature = "crt-static") {
+        return Err("this program is static, and loads no libraries".to_owned());
+    }
     // SAFETY: the caller promises that.
     let loaded =
         unsafe { Loaded::open(Some(file), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| error.to_string())?;

@@ -38,9 +38,9 @@ impl FileSystem {
         if unsafe { libc::statfs(text.as_ptr(), &raw mut found) } != 0 {
             return Err(io::Error::last_os_error().into());
         }
-        let block = found.f_frsize.unsigned_abs();
+        let block = found.f_frsize as u64;
         Ok(FileSystem {
-            magic: found.f_type,
+            magic: found.f_type as _,
             block,
             bytes: found.f_blocks.saturating_mul(block),
             available: found.f_bavail.saturating_mul(block),

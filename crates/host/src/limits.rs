@@ -12,10 +12,10 @@ pub struct Limit {
 }
 
 impl Limit {
-    fn of(resource: libc::__rlimit_resource_t) -> Limit {
+    fn of(resource: libc::c_int) -> Limit {
         let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
         // SAFETY: the structure lives through the call. If the call fails, there is no such limit.
-        unsafe { libc::getrlimit(resource, &raw mut limit) };
+        unsafe { libc::getrlimit(resource as _, &raw mut limit) };
         let finite = |value| (value != libc::RLIM_INFINITY).then_some(value);
         Limit { soft: finite(limit.rlim_cur), hard: finite(limit.rlim_max) }
     }
@@ -57,10 +57,10 @@ impl Limits {
         };
         let aio = || Some(AioRequests { most: number("fs/aio-max-nr")?, taken: number("fs/aio-nr")? });
         Limits {
-            open_files: Limit::of(libc::RLIMIT_NOFILE),
-            locked_memory: Limit::of(libc::RLIMIT_MEMLOCK),
-            processes: Limit::of(libc::RLIMIT_NPROC),
-            address_space: Limit::of(libc::RLIMIT_AS),
+            open_files: Limit::of(libc::RLIMIT_NOFILE as _),
+            locked_memory: Limit::of(libc::RLIMIT_MEMLOCK as _),
+            processes: Limit::of(libc::RLIMIT_NPROC as _),
+            address_space: Limit::of(libc::RLIMIT_AS as _),
             aio: aio(),
             threads: number("kernel/threads-max"),
             mappings: number("vm/max_map_count"),

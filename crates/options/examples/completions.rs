@@ -10,7 +10,8 @@ use std::{env, fs, io};
 fn main() -> io::Result<()> {
     let directory = env::args_os().nth(1).ok_or_else(|| io::Error::other("usage: completions DIRECTORY"))?;
     for shell in ["bash", "zsh", "fish"] {
-        let script = completion::script(shell).ok_or_else(|| io::Error::other(format!("no script for {shell}")))?;
+        let script =
+            completion::script(shell).ok_or_else(|| io::Error::other(format!("no script for {shell}")))?;
         fs::write(Path::new(&directory).join(shell), script)?;
     }
     Ok(())

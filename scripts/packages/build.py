@@ -1,0 +1,90 @@
+"""The programs: one for glibc 2.17 and later, one that is static, for each processor.
+
+zig is the linker and the C compiler, as it has the headers and symbols of every glibc; cargo-zigbuild puts it in its
+place. cargo-auditable writes the list of dependencies into the program (read it with `cargo audit bin`).
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+
+import elf
+from common import OUT, ROOT, TOOLS, Failed, Skipped, run
+
+# Pinned: other versions may make other bytes.
+PYTHON_TOOLS = ["cargo-zigbuild==0.24.1", "ziglang==0.15.2", "auditwheel==6.8.2"]
+AUDITABLE = "0.7.7"
+LARGEST = 25 << 20
+
+
+def tools():
+    """Installs the tools below target/, once. Returns the environment that finds them."""
+    stamp, wanted = TOOLS / "installed", "\n".join([*PYTHON_TOOLS, AUDITABLE])
+    if not stamp.exists() or stamp.read_text() != wanted:
+        # zig comes from Python's registry, as cargo-zigbuild does.
+        run("python3", "-m", "venv", TOOLS)
+        run(TOOLS / "bin/pip", "install", "--quiet", "--disable-pip-version-check", *PYTHON_TOOLS)
+        root = ["--root", TOOLS, "--target-dir", TOOLS / "build"]
+        run("cargo", "install", "--quiet", "--locked", *root, f"cargo-auditable@{AUDITABLE}")
+        shutil.rmtree(TOOLS / "build", ignore_errors=True)
+        stamp.write_text(wanted)
+    return {"PATH": f"{TOOLS}/bin:{os.environ['PATH']}"}
+
+
+def ask(*words):
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def standard_library(triple):
+    """Finds Rust's standard library for a target, or fetches it, or has it built. Returns the options for cargo."""
+    libraries = ask("rustc", "--print", "target-libdir", "--target", triple)
+    if libraries and any(pathlib.Path(libraries).glob("libstd-*.rlib")):
+        return []
+    sysroot = pathlib.Path(ask("rustc", "--print", "sysroot") or "")
+    if shutil.which("rustup") and ask("rustup", "target", "add", triple) is not None:
+        return []
+    if (sysroot / "lib/rustlib/src/rust/library/Cargo.lock").exists():
+        return ["-Zbuild-std=std,panic_unwind"]
+    raise Skipped(f"there is no standard library for {triple}: rustup target add {triple}, or rustup component add rust-src")
+
+
+def sources():
+    """Where sources lie here, and what programs call these places: the same everywhere."""
+    cargo = pathlib.Path(os.environ.get("CARGO_HOME", pathlib.Path.home() / ".cargo"))
+    places = [(ROOT, "/iolite"), *((path, "/cargo") for path in sorted((cargo / "registry/src").glob("*")))]
+    sysroot = ask("rustc", "--print", "sysroot")
+    return [*places, (f"{sysroot}/lib/rustlib/src/rust", "/rust")]
+
+
+def build(triple, glibc, release):
+    """Builds the program for a target. Returns its path."""
+    library = standard_library(triple)
+    env = tools()
+    run("cargo", "fetch", "--quiet", "--locked")
+    env["SOURCE_DATE_EPOCH"] = str(release.epoch)
+    # (The separator permits blanks in names of directories.)
+    env["CARGO_ENCODED_RUSTFLAGS"] = "\x1f".join(f"--remap-path-prefix={here}={there}" for here, there in sources())
+    env["CFLAGS"] = " ".join(f"-ffile-prefix-map={here}={there}" for here, there in sources())
+    if library:
+        env["RUSTC_BOOTSTRAP"] = "1"
+    target = OUT / "build"
+    words = ["cargo", "auditable", "zigbuild", "--locked", "--profile", "dist", "-p", "iolite", *library]
+    run(*words, "--target", triple + (f".{glibc}" if glibc else ""), "--target-dir", target, env=env)
+    program = target / triple / "dist/iolite"
+    if program.stat().st_size > LARGEST:
+        raise Failed(f"{program} has {program.stat().st_size} bytes, and packages promise less than {LARGEST}")
+    return program
+
+
+def for_glibc(arch, release):
+    program = build(arch.gnu, "2.17", release)
+    elf.check_dynamic(program)
+    return program
+
+
+def static(arch, release):
+    program = build(arch.musl, None, release)
+    elf.check_static(program)
+    return program

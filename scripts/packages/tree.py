@@ -1,0 +1,94 @@
+"""What is installed, and where: one list, below a prefix (`/usr` of packages, or the directory of the archive).
+
+`share/doc/iolite` looks as the checkout does, so the links between the pages lead somewhere.
+"""
+
+import os
+
+from common import ROOT, WORK, fresh, run
+
+DOC = "share/doc/iolite"
+LICENCES = ["LICENSE-APACHE", "LICENSE-MIT"]
+# Made by scripts/licences: the licences of all dependencies.
+THIRD_PARTY = ["THIRD-PARTY.html", "THIRD-PARTY.txt"]
+COMPLETIONS = {
+    "bash": "share/bash-completion/completions/iolite",
+    "zsh": "share/zsh/site-functions/_iolite",
+    "fish": "share/fish/vendor_completions.d/iolite.fish",
+}
+# Of deploy/systemd, as far as the checkout has them.
+SERVICES = {
+    "iolite-agent.service": "usr/lib/systemd/system/iolite-agent.service",
+    "iolite-web.service": "usr/lib/systemd/system/iolite-web.service",
+    "iolite.sysusers": "usr/lib/sysusers.d/iolite.conf",
+    "agent.conf": "etc/iolite/agent.conf",
+    "web.conf": "etc/iolite/web.conf",
+}
+
+
+class File:
+    """A file of a package: its path there, its bytes, whether it is a program; or a link."""
+
+    def __init__(self, path, data=b"", program=False, link=None):
+        self.path = path
+        self.data = data
+        self.mode = 0o755 if program else 0o644
+        self.link = link
+
+
+def third_party():
+    """The licences of the dependencies, if they have been gathered."""
+    found = [ROOT / "target/licences" / name for name in THIRD_PARTY]
+    return [path for path in found if path.exists()]
+
+
+def completions():
+    """The script of each shell. (Made by the tables of options alone: the program may be for another processor.)"""
+    directory = fresh(WORK / "completions")
+    run("cargo", "run", "--quiet", "--locked", "-p", "iolite-options", "--example", "completions", directory)
+    return {shell: (directory / shell).read_bytes() for shell in COMPLETIONS}
+
+
+def below(*tops):
+    """The files below directories of the checkout, without keys that were made for a test of a cluster."""
+    for top in tops:
+        for directory, names, files in os.walk(ROOT / top):
+            names[:] = sorted(name for name in names if name != "keys")
+            for name in sorted(files):
+                yield (ROOT / directory / name).relative_to(ROOT)
+
+
+def common(shells):
+    """Everything but the program, sorted by path."""
+    files = [File("share/man/man1/iolite.1", (ROOT / "docs/iolite.1").read_bytes())]
+    files += [File(path, shells[shell]) for shell, path in COMPLETIONS.items()]
+    files.append(File("include/iolite-engine.h", (ROOT / "include/iolite-engine.h").read_bytes()))
+    for name in ["README.md", "CHANGELOG.md", *LICENCES]:
+        files.append(File(f"{DOC}/{name}", (ROOT / name).read_bytes()))
+    files += [File(f"{DOC}/{path.name}", path.read_bytes()) for path in third_party()]
+    for path in below("docs", "examples", "deploy"):
+        if path.suffix == ".1" or path.parts[1] == "systemd":
+            continue  # The manual and the units are where the system looks for them.
+        script = os.access(ROOT / path, os.X_OK)
+        files.append(File(f"{DOC}/{path}", (ROOT / path).read_bytes(), program=script))
+    return sorted(files, key=lambda file: file.path)
+
+
+def services():
+    """The services of systemd with their user and settings, by their places in the system."""
+    found = [(ROOT / "deploy/systemd" / name, place) for name, place in SERVICES.items()]
+    return [File(place, path.read_bytes()) for path, place in found if path.exists()]
+
+
+def lay(files, below):
+    """Writes files below a directory, with the rights that they have in packages."""
+    for file in files:
+        path = below / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if file.link:
+            path.symlink_to(file.link)
+        else:
+            path.write_bytes(file.data)
+            path.chmod(file.mode)
+    for directory, names, _ in os.walk(below):
+        os.chmod(directory, 0o755)
