@@ -4,7 +4,7 @@ import io
 import subprocess
 import tarfile
 
-from common import OUT, need
+from common import need
 
 
 def tar(files, epoch, prefix=""):
@@ -44,6 +44,6 @@ def make(release, arch, files):
     """The archive that runs where it is unpacked."""
     need("zstd", "zstd")
     name = f"iolite-{release.version}-linux-{arch.name}"
-    path = OUT / f"{name}.tar.zst"
+    path = release.out / f"{name}.tar.zst"
     path.write_bytes(compressed(tar(files, release.epoch, f"{name}/")))
     return [path]

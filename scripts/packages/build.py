@@ -10,7 +10,7 @@ import shutil
 import subprocess
 
 import elf
-from common import OUT, ROOT, TOOLS, Failed, Skipped, run
+from common import BUILD, ROOT, TOOLS, Failed, Skipped, run
 
 # Pinned: other versions may make other bytes.
 PYTHON_TOOLS = ["cargo-zigbuild==0.24.1", "ziglang==0.15.2", "auditwheel==6.8.2"]
@@ -69,10 +69,9 @@ def build(triple, glibc, release):
     env["CFLAGS"] = " ".join(f"-ffile-prefix-map={here}={there}" for here, there in sources())
     if library:
         env["RUSTC_BOOTSTRAP"] = "1"
-    target = OUT / "build"
     words = ["cargo", "auditable", "zigbuild", "--locked", "--profile", "dist", "-p", "iolite", *library]
-    run(*words, "--target", triple + (f".{glibc}" if glibc else ""), "--target-dir", target, env=env)
-    program = target / triple / "dist/iolite"
+    run(*words, "--target", triple + (f".{glibc}" if glibc else ""), "--target-dir", BUILD, env=env)
+    program = BUILD / triple / "dist/iolite"
     if program.stat().st_size > LARGEST:
         raise Failed(f"{program} has {program.stat().st_size} bytes, and packages promise less than {LARGEST}")
     return program

@@ -9,8 +9,9 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OUT = ROOT / "target/packages"
-# Intermediate files, and programs of Python that are installed for the packages.
+# Trees of packages, what cargo makes, and programs that are installed for the packages.
 WORK = OUT / "work"
+BUILD = OUT / "build"
 TOOLS = ROOT / "target/package-tools"
 
 
@@ -37,9 +38,10 @@ ARCHES = {"amd64": Arch("amd64", "x86_64", "x86_64"), "arm64": Arch("arm64", "aa
 
 
 class Release:
-    """The version, as each kind of package writes it, and the moment that all packages carry."""
+    """The version, as each kind of package writes it, the moment that all packages carry, and where they go."""
 
-    def __init__(self, version=None):
+    def __init__(self, version=None, out=OUT):
+        self.out = out
         if not version:
             manifest = (ROOT / "Cargo.toml").read_text()
             version = re.search(r'^\[workspace\.package\]\n(?:.+\n)*?version = "(.+)"', manifest, re.M)[1]

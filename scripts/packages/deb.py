@@ -7,7 +7,7 @@ import textwrap
 import texts
 import tree
 import vendors
-from common import OUT, ROOT, WORK, fresh, need, run
+from common import ROOT, WORK, fresh, need, run
 from tree import File
 
 
@@ -78,7 +78,7 @@ def build(release, arch, package, files, fields, scripts=(), conffiles=()):
     tree.lay([File(f"DEBIAN/{name}", data, program=True) for name, data in scripts], top)
     if conffiles:
         tree.lay([File("DEBIAN/conffiles", "".join(f"/{path}\n" for path in conffiles).encode())], top)
-    path = OUT / f"{package}_{release.system}_{arch}.deb"
+    path = release.out / f"{package}_{release.system}_{arch}.deb"
     # xz, as Debian's own packages: dpkg reads zstd only since Debian 12.
     env = {"SOURCE_DATE_EPOCH": str(release.epoch)}
     run("dpkg-deb", "--root-owner-group", "-Zxz", "-z9", "--threads-max=1", "--build", top, path, env=env)

@@ -14,7 +14,6 @@ import time
 import archive
 import texts
 import tree
-from common import OUT
 from tree import File
 
 USER = 65532  # nobody's, as images that are not root's commonly have it
@@ -93,8 +92,8 @@ def make(release, files_of_arch):
         platform = {"architecture": arch.name, "os": "linux"}
         manifests.append(layout.add(compact(manifest), "manifest.v1+json", platform=platform))
     index = {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": manifests}
-    named = layout.add(compact(index), "index.v1+json", annotations={"org.opencontainers.image.ref.name": release.version})
+    named = layout.add(compact(index), "index.v1+json", annotations={"org.opencontainers.image.ref.name": f"iolite:{release.version}"})
     layout.files.append(File("index.json", compact({"schemaVersion": 2, "manifests": [named]})))
-    path = OUT / f"iolite-{release.version}-oci.tar"
+    path = release.out / f"iolite-{release.version}-oci.tar"
     path.write_bytes(archive.tar(layout.files, release.epoch))
     return [path]

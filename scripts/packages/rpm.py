@@ -1,6 +1,7 @@
 """The packages of RHEL, Fedora and SUSE: `iolite`, and `iolite-fio`, which is the name fio."""
 
 import gzip
+import pathlib
 import re
 import textwrap
 import time
@@ -8,7 +9,7 @@ import time
 import texts
 import tree
 import vendors
-from common import OUT, ROOT, WORK, fresh, need, run
+from common import ROOT, WORK, fresh, need, run
 from tree import File
 
 # In the order in which rpm wants them. Each is a file deploy/rpm/NAME.
@@ -33,9 +34,10 @@ def listed(files):
         kind = next((word for start, word in kinds if path.startswith(start)), "")
         rights = "" if file.link else f"%attr({file.mode:04o}, root, root) "
         yield f"{kind}{rights}{path}"
-    # Directories that are the package's own.
-    for directory in sorted({f"/{path.rsplit('/', 1)[0]}" for path in (file.path for file in files)}):
-        if re.match(r"/usr/share/(doc|licenses)/iolite|/etc/iolite", directory):
+    # Directories that are the package's own, and those of shells that may not be installed.
+    parents = {str(parent) for file in files for parent in pathlib.PurePath(f"/{file.path}").parents}
+    for directory in sorted(parents):
+        if re.match(r"/usr/share/((doc|licenses)/iolite|zsh|fish)|/etc/iolite", directory):
             yield f"%dir {directory}"
 
 
@@ -82,12 +84,12 @@ def build(release, arch, package, files, *spec_parts):
     top = fresh(WORK / f"rpm/{package}")
     tree.lay(files, top / "files")
     (top / "package.spec").write_text(spec(release, package, *spec_parts[:3], files, spec_parts[3]))
-    defines = {**MACROS, "_topdir": top, "_rpmdir": OUT, "_dbpath": top / "db"}
+    defines = {**MACROS, "_topdir": top, "_rpmdir": release.out, "_dbpath": top / "db"}
     options = [word for name, value in defines.items() for word in ("--define", f"{name} {value}")]
     # What rpmbuild packs is a copy that it may remove.
     words = ["rpmbuild", "-bb", "--quiet", "--target", f"{arch}-linux", "--buildroot", top / "files", "--noclean"]
     run(*words, *options, top / "package.spec", env={"SOURCE_DATE_EPOCH": str(release.epoch)})
-    return OUT / f"{package}-{release.system}-1.{arch}.rpm"
+    return release.out / f"{package}-{release.system}-1.{arch}.rpm"
 
 
 def scripts(services):

@@ -8,7 +8,7 @@ import zipfile
 
 import build
 import texts
-from common import OUT, ROOT, Failed, run
+from common import ROOT, Failed, run
 from tree import LICENCES, third_party
 
 
@@ -56,7 +56,7 @@ def make(release, arch, files):
             entry.create_system = 3
             entry.external_attr = (0o100000 | mode) << 16
             archive.writestr(entry, content)
-    path = OUT / f"iolite-{release.python}-py3-none-manylinux_2_17_{arch.rpm}.manylinux2014_{arch.rpm}.whl"
+    path = release.out / f"iolite-{release.python}-py3-none-manylinux_2_17_{arch.rpm}.manylinux2014_{arch.rpm}.whl"
     path.write_bytes(packed.getvalue())
     check(path, arch)
     return [path]
