@@ -65,7 +65,11 @@ def build(triple, glibc, release):
     run("cargo", "fetch", "--quiet", "--locked")
     env["SOURCE_DATE_EPOCH"] = str(release.epoch)
     # (The separator permits blanks in names of directories.)
-    env["CARGO_ENCODED_RUSTFLAGS"] = "\x1f".join(f"--remap-path-prefix={here}={there}" for here, there in sources())
+    flags = [f"--remap-path-prefix={here}={there}" for here, there in sources()]
+    if triple.endswith("-musl"):
+        # The types of times that libc means to change for musl are those of the kernel on 64-bit machines.
+        flags.append("-Adeprecated")
+    env["CARGO_ENCODED_RUSTFLAGS"] = "\x1f".join(flags)
     env["CFLAGS"] = " ".join(f"-ffile-prefix-map={here}={there}" for here, there in sources())
     if library:
         env["RUSTC_BOOTSTRAP"] = "1"
