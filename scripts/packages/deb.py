@@ -101,7 +101,8 @@ def make(release, arch, files):
     fields = {
         "Section": "utils",
         "Priority": "optional",
-        "Depends": "libc6 (>= 2.17)",
+        # passwd: the services have a user.
+        "Depends": "libc6 (>= 2.17)" + (", passwd" if services else ""),
         "Suggests": ", ".join(vendors.packages("debian")),
         "Description": f"{texts.SUMMARY}\n{folded(texts.ABOUT)}",
     }

@@ -4,6 +4,8 @@
 """
 
 import os
+import pathlib
+import subprocess
 
 from common import ROOT, WORK, fresh, run
 
@@ -49,13 +51,12 @@ def completions():
     return {shell: (directory / shell).read_bytes() for shell in COMPLETIONS}
 
 
-def below(*tops):
-    """The files below directories of the checkout, without keys that were made for a test of a cluster."""
-    for top in tops:
-        for directory, names, files in os.walk(ROOT / top):
-            names[:] = sorted(name for name in names if name != "keys")
-            for name in sorted(files):
-                yield (ROOT / directory / name).relative_to(ROOT)
+def tracked(*tops):
+    """The files of the sources below directories: those that git knows, or all, where the sources came without it."""
+    asked = subprocess.run(["git", "ls-files", "-z", "--", *tops], cwd=ROOT, capture_output=True, text=True)
+    names = asked.stdout.split("\0")[:-1]
+    paths = [pathlib.PurePath(name) for name in names]
+    return paths or sorted(path.relative_to(ROOT) for top in tops for path in (ROOT / top).rglob("*") if path.is_file())
 
 
 def common(shells):
@@ -66,9 +67,10 @@ def common(shells):
     for name in ["README.md", "CHANGELOG.md", *LICENCES]:
         files.append(File(f"{DOC}/{name}", (ROOT / name).read_bytes()))
     files += [File(f"{DOC}/{path.name}", path.read_bytes()) for path in third_party()]
-    for path in below("docs", "examples", "deploy"):
-        if path.suffix == ".1" or path.parts[1] == "systemd":
-            continue  # The manual and the units are where the system looks for them.
+    for path in tracked("docs", "examples", "deploy"):
+        # The manual and the services are where the system looks for them.
+        if path.suffix == ".1" or path.parts[1] in ("systemd", "deb", "rpm"):
+            continue
         script = os.access(ROOT / path, os.X_OK)
         files.append(File(f"{DOC}/{path}", (ROOT / path).read_bytes(), program=script))
     return sorted(files, key=lambda file: file.path)
