@@ -4,8 +4,8 @@ use crate::live_page::{self, certified};
 use crate::messages::{complain, told};
 use crate::{connection_keys, console};
 use iolite_options::{Name, Serving};
-use iolite_os::process;
 use iolite_os::signals::SignalQueue;
+use iolite_os::{process, service};
 use iolite_remote::Address;
 use iolite_remote::INSECURE;
 use iolite_remote::agent::{Agent, Settings, Show};
@@ -77,7 +77,14 @@ pub fn serve(name: Name, serving: &Serving) -> ExitCode {
     }
     match begin(name, serving, &settings.permissions) {
         Ok(Some((agent, keys))) => match metrics.map(|place| serve_metrics(name, place)).transpose() {
-            Ok(show) => agent.serve(Settings { keys, show, ..settings }, signals),
+            Ok(show) => {
+                if let Err(error) = service::is_ready() {
+                    let what =
+                        format_args!("--server: the service manager cannot be told that it serves: {error}");
+                    complain(name, &what);
+                }
+                agent.serve(Settings { keys, show, ..settings }, signals)
+            }
             Err(error) => {
                 complain(name, &format_args!("--metrics: {error}"));
                 ExitCode::FAILURE

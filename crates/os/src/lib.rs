@@ -6,7 +6,8 @@
 //! ([`poll`]), signals ([`signals`]), processes ([`process`]), their resource usage ([`usage`]) and CPU affinity
 //! ([`processors`]), facts about files ([`files`]), SCSI commands ([`scsi`]), NVMe commands ([`nvme`]), metadata and
 //! write streams of block devices ([`integrity`]), zones of block devices ([`zones`]), locks that survive their
-//! owner ([`robust`]), the kernel's tracepoints ([`tracefs`]), and what old C libraries lack ([`by_number`]). Nothing here knows what a job is.
+//! owner ([`robust`]), the kernel's tracepoints ([`tracefs`]), the service manager ([`service`]), and what old C libraries
+//! lack ([`by_number`]). Nothing here knows what a job is.
 
 pub mod appearance;
 pub mod by_number;
@@ -25,6 +26,7 @@ pub mod process;
 pub mod processors;
 pub mod robust;
 pub mod scsi;
+pub mod service;
 pub mod shared;
 pub mod shared_ring;
 pub mod signals;

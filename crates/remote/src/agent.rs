@@ -19,7 +19,7 @@ use crate::message::{FromAgent, Hello, RUN, Shown, ToAgent, machine_name};
 use crate::spool;
 use crate::stream::Stream;
 use crate::unidentified::{Place, Strangers};
-use ending::{Ending, OwnFile};
+use ending::{Ending, OnTerm, OwnFile};
 use iolite_os::process;
 use iolite_os::signals::SignalQueue;
 use iolite_os::time;
@@ -129,7 +129,7 @@ impl Agent {
         let connection = standard_connection().map_err(|error| error.to_string())?;
         spool::remove_dead();
         let shared = Arc::new(Shared::new(settings));
-        ending::by_signals(&shared, signals, Vec::new());
+        ending::by_signals(&shared, signals, Vec::new(), OnTerm::End);
         let place = shared.admit(&connection, Peer::Starter);
         attend(&connection, Peer::Starter, &shared, &place)
     }
@@ -168,13 +168,14 @@ impl Agent {
         &self.place
     }
 
-    /// Serves until one of these signals comes, which ends the run, and then the process.
+    /// Serves until one of these signals comes. SIGTERM waits for the end of the run, another signal ends it; then the
+    /// process ends.
     pub fn serve(self, settings: Settings, signals: SignalQueue) -> ! {
         for left in spool::remove_dead() {
             (settings.log)(&format!("removes {}, which a killed server has left", left.display()));
         }
         let shared = Arc::new(Shared { mark: self.listener.mark(), ..Shared::new(settings) });
-        ending::by_signals(&shared, signals, self.files);
+        ending::by_signals(&shared, signals, self.files, OnTerm::Finish);
         let mut arrivals = Arrivals::default();
         let mut pace = Pace::of_arrivals();
         loop {

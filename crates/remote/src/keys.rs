@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -138,7 +138,17 @@ impl Keys {
     /// # Errors
     /// It cannot be read, other users can read it, it is not a file of keys, or it has expired.
     pub fn read(file: &Path, role: Role) -> Result<Keys, String> {
-        let keys = Keys::read_any(file)?;
+        let keys = Keys::read_any(file).map_err(|why| match (role, file.symlink_metadata()) {
+            // This is where someone begins, and often reads it in the journal of a service.
+            (Role::Agent, Err(error)) if error.kind() == ErrorKind::NotFound => format!(
+                "{why}; where the clients are, make keys for all machines once (iolite keys new), and copy those of agents \
+                 here (scp -p ~/.config/iolite/{} {}:{})",
+                role.file_name(),
+                crate::message::machine_name(),
+                file.display()
+            ),
+            _ => why,
+        })?;
         if keys.role != role {
             return Err(format!(
                 "{}: these are the keys {}, and here the keys {} are needed ({})",

@@ -7,6 +7,7 @@ use super::input;
 use crate::{console, live_page, saving};
 use iolite_options::commands::Asked;
 use iolite_options::{Name, check_web, metrics_address, web_address, web_tls};
+use iolite_os::service;
 use iolite_remote::child::Permissions;
 use iolite_remote::confine;
 use iolite_report::clock;
@@ -31,7 +32,8 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     let tls = tls.transpose()?;
     check_web(address, tls.as_ref(), "--tls").map_err(|why| format!("--listen={listen}: {why}"))?;
     let place = match (&asked.operands[..], asked.value("store")) {
-        ([], store) => Place::Store(saving::place(store.map(Path::new))?),
+        ([], Some(store)) => Place::Store(store.into()),
+        ([], None) => Place::Store(own_store()?),
         ([directory], None) => Place::Directory(directory.into()),
         ([_], Some(_)) => return Err("--store: give it, or a directory of results, and not both".to_owned()),
         _ => return Err("needs the name of one directory of results at most".to_owned()),
@@ -73,8 +75,18 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
             .serve_metrics(place, version)
             .map_err(|error| format!("--metrics: {}", describe_error(&error)))?;
     }
+    service::is_ready()
+        .map_err(|error| format!("the service manager cannot be told that it serves: {error}"))?;
     resident.serve();
     Ok(String::new())
+}
+
+/// The user's store. If there is none yet, an empty one is made: pages can be open before the first run is kept. (A store
+/// that was named may be misspelt.)
+fn own_store() -> Result<PathBuf, String> {
+    let path = saving::place(None)?;
+    saving::open(&path)?;
+    Ok(path)
 }
 
 /// The part for writing and starting jobs, if requested.

@@ -216,6 +216,7 @@ pub fn logs_wait_for_the_others() {
     running.signal(libc::SIGKILL);
     drop(running.wait());
     agents.iter_mut().for_each(Agent::wait_until_idle);
+    agents[0].running.wait_until("its message", |running| running.output().contains("their logs stay in "));
     let kept: Vec<_> = fs::read_dir(dir.path().join("a/tmp")).unwrap().flatten().collect();
     assert_eq!(kept.len(), 1);
     assert!(kept[0].path().join("s_bw.1.log").exists());

@@ -81,6 +81,7 @@ mod reporting;
 mod reports;
 mod safety;
 mod seeds;
+mod services;
 mod serving;
 mod sharing;
 mod signals;

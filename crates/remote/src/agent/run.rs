@@ -7,7 +7,7 @@ use super::{GRACE, SHORT, Settings, Shared, pong};
 use crate::child;
 use crate::connection::Connection;
 use crate::frame::{self, FrameError};
-use crate::message::{FromAgent, Message, SHOWN, ToAgent};
+use crate::message::{FromAgent, Message, Refusal, SHOWN, ToAgent};
 use crate::spool;
 use crate::user;
 use iolite_os::signals;
@@ -62,13 +62,20 @@ pub(super) fn run(
     (who, address): (&str, Option<IpAddr>),
     shared: &Shared,
 ) -> Result<(), String> {
+    let refused = |why| FromAgent::Refused(Box::new(Refusal { problems: vec![why], report: None }));
+    if let Some(why) = shared.ending.refusal() {
+        return last_word(&mut connection, &refused(why), shared);
+    }
     let turn = match shared.turns.take_next(who, &mut connection) {
         Ok(turn) => turn,
         Err(other) => {
             return last_word(&mut connection, &FromAgent::Busy(other), shared);
         }
     };
-    let _running = shared.ending.hold()?;
+    let _running = match shared.ending.hold() {
+        Ok(running) => running,
+        Err(why) => return last_word(&mut connection, &refused(why), shared),
+    };
     // Requests that wait for their turn stay encoded, because decoded jobs take far more memory.
     let Ok(ToAgent::Run(request)) = frame::decode(frame) else {
         return Err("the request for a run is damaged".to_owned());

@@ -262,15 +262,16 @@ pub fn ends_are_logged_and_leave_no_files() {
     assert!(!served.join("s").exists(), "the socket is removed");
 }
 
-/// After a signal to the agent, its run ends in order, and the client gets the report and the logs.
+/// After SIGINT to the agent, also one behind a SIGTERM, its run ends in order, and the client gets the report and the
+/// logs.
 #[test]
-pub fn an_agent_that_is_ended_ends_its_run_first() {
+pub fn an_agent_that_is_interrupted_ends_its_run_first() {
     let dir = scratch();
     fs::create_dir(dir.path().join("client")).unwrap();
     job(&dir.path().join("client"), &format!("{ENDLESS}write_bw_log=x\nlog_avg_msec=1\n"));
-    for signal in [libc::SIGTERM, libc::SIGINT] {
-        let agent = agent_with(dir.path(), &format!("a{signal}"), &[]);
-        let home = dir.path().join(format!("a{signal}"));
+    for signals in [&[libc::SIGINT][..], &[libc::SIGTERM, libc::SIGINT]] {
+        let mut agent = agent_with(dir.path(), &format!("a{}", signals.len()), &[]);
+        let home = dir.path().join(format!("a{}", signals.len()));
         let words = ["--output-format=json", &agent.client(), "job.fio"];
         let mut client = Program::own().start(&dir.path().join("client"), words);
         client.wait_until("its jobs", |_| agent.family().len() >= 4);
@@ -278,12 +279,16 @@ pub fn an_agent_that_is_ended_ends_its_run_first() {
             let written = |file: &str| fs::read(home.join(file)).unwrap_or_default();
             ["long.0.0", "long.1.0"].iter().all(|file| written(file).iter().any(|&byte| byte > 0))
         });
-        agent.running.signal(signal);
+        for signal in signals {
+            agent.running.signal(*signal);
+            if *signal == libc::SIGTERM {
+                agent.running.wait_until("its wait", |running| running.output().contains(WAITS));
+            }
+        }
         let said = agent.running.wait();
-        let ended = format!(" were ended: this server is ended by signal {signal}\n");
-        assert!(said.stderr.contains(&ended), "{said}");
+        assert!(said.stderr.contains(" were ended: this server is ended by signal 2\n"), "{said}");
         assert!(!said.stderr.contains("logs stay"), "{said}");
-        assert_eq!(said.status.signal(), Some(signal), "{said}");
+        assert_eq!(said.status.signal(), Some(signals[0]), "{said}");
         let client = client.wait();
         assert_eq!(client.code(), 1, "{client}");
         assert!(client.stderr.contains("its run was ended there by signal 15"), "{client}");
@@ -295,6 +300,62 @@ pub fn an_agent_that_is_ended_ends_its_run_first() {
         assert!(!home.join("s").exists());
         logs.iter().filter(|log| !log.ends_with("job.fio")).for_each(|log| fs::remove_file(log).unwrap());
     }
+}
+
+/// What an agent with a run says after SIGTERM.
+const WAITS: &str = "was asked to end: waits for its run, and begins no other one";
+
+/// A service manager stops and restarts programs by SIGTERM: the run goes on to its end, and no other one begins.
+#[test]
+pub fn an_agent_that_is_asked_to_end_finishes_its_run() {
+    let dir = scratch();
+    let manager = std::os::unix::net::UnixDatagram::bind(dir.path().join("manager")).unwrap();
+    let told = || {
+        let mut bytes = [0; 200];
+        let length = manager.recv(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    };
+    let home = dir.path().join("a");
+    fs::create_dir(&home).unwrap();
+    let mut command = Command::new(&Program::own().path);
+    command.arg(format!("--server=sock:{}", home.join("s").display())).current_dir(&home);
+    // It ends when the test says so.
+    let (go, long) = (home.join("go"), "[long]\nioengine=null\nsize=64k\nexec_prerun=cat go\n");
+    assert!(Command::new("mkfifo").arg(&go).status().unwrap().success());
+    job(dir.path(), long);
+    command.arg("--serve-exec").env("NOTIFY_SOCKET", dir.path().join("manager"));
+    let mut agent = Agent::of(Running::start(&mut command));
+    assert_eq!(told(), "READY=1");
+    let mut client = Program::own().start(dir.path(), ["--output-format=json", &agent.client(), "job.fio"]);
+    client.wait_until("its job", |_| agent.family().len() >= 4);
+    agent.running.signal(libc::SIGTERM);
+    agent.running.wait_until("its wait", |running| running.output().contains(WAITS));
+    assert_eq!(told(), "STOPPING=1\nSTATUS=waits for its run; SIGINT ends that in order");
+    let second = run(dir.path(), &[&agent.client(), "job.fio"]).refused();
+    assert!(second.stderr.contains("was asked to end (signal 15), and begins no more runs"), "{second}");
+    fs::write(&go, "").unwrap();
+    let said = agent.running.wait();
+    assert_eq!(said.status.signal(), Some(libc::SIGTERM), "{said}");
+    assert!(
+        said.stderr.contains("is done with the jobs of ") && !said.stderr.contains("were ended"),
+        "{said}"
+    );
+    assert!(!home.join("s").exists(), "the socket is removed");
+    let client = client.wait().ok();
+    assert_eq!(Json::parse(&client.stdout).0["client_stats"][0]["read"]["total_ios"], 16, "{client}");
+
+    // A second one does not wait.
+    agent = Agent::of(Running::start(&mut command));
+    job(dir.path(), ENDLESS);
+    let mut client = Program::own().start(dir.path(), [&agent.client(), "job.fio"]);
+    client.wait_until("its jobs", |_| agent.family().len() >= 4);
+    agent.running.signal(libc::SIGTERM);
+    agent.running.wait_until("its wait", |running| running.output().contains(WAITS));
+    agent.running.signal(libc::SIGTERM);
+    // (This checks that no process of the run is left.)
+    assert_eq!(agent.running.wait().status.signal(), Some(libc::SIGTERM));
+    assert_eq!(client.wait().code(), 1);
+    assert!(!home.join("s").exists(), "the socket is removed");
 }
 
 /// The next agent removes the files of a killed agent, and nothing else.
