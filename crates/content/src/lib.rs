@@ -37,7 +37,7 @@ mod source;
 
 pub use compress::Compress;
 pub use dedupe::{Dedupe, Share, WorkingSet};
-pub use random::mix;
+pub use random::{implementation as random_implementation, mix};
 pub use source::Source;
 
 use dedupe::{Duplicates, Run};

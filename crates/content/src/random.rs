@@ -95,6 +95,15 @@ impl Random {
     }
 }
 
+/// The implementation that this processor gets: its vector instructions.
+pub fn implementation() -> &'static str {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        return "avx2";
+    }
+    "portable"
+}
+
 /// The portable implementation.
 fn fill_beginnings(state: &mut [Words; 4], buffer: &mut [u8], chunk: usize, random: impl Fn(usize) -> usize) {
     // A local copy during the loop, so that the states stay in registers as far as possible.

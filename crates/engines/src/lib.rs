@@ -9,6 +9,7 @@ mod registry;
 
 pub use self::registry::{build, probe, stack_of, storage_of};
 pub use iolite_engine::Visitor;
+pub use iolite_engine_local::io_uring::setup::features as io_uring_features;
 #[cfg(feature = "servers")]
 pub use iolite_engine_servers::{describe_external, has_lent_memory};
 #[cfg(not(feature = "servers"))]

@@ -103,6 +103,11 @@ fn main() -> ExitCode {
     if let Some(subcommand) = commands::called_by(&args) {
         return subcommands::run(name.word(), subcommand, &args[1..]);
     }
+    if !name.is_strict()
+        && let Some(version) = commands::called_by_version(&args)
+    {
+        return subcommands::run(name.word(), version, &[]);
+    }
     if let Some(repeated) = iolite_options::repeated(&args, name) {
         return ExitCode::from(repeat::run(name, &repeated));
     }

@@ -21,6 +21,7 @@ mod sweep;
 mod test;
 mod trace;
 mod verify_state;
+mod version;
 #[cfg(feature = "web")]
 mod web;
 mod zipf;
@@ -52,6 +53,7 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
             "runs" => runs::run(program, &asked),
             "trace" => trace::run(program, &asked),
             "verify-state" => verify_state::run(&asked),
+            "version" => version::run(&asked),
             #[cfg(feature = "web")]
             "web" => web::run(program, &asked),
             "zipf" => zipf::run(&asked),

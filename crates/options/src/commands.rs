@@ -457,6 +457,18 @@ pub static ALL: &[Command] = &[
         ],
     },
     Command {
+        name: "version",
+        operand: "",
+        choices: &[],
+        files: false,
+        takes_job_options: false,
+        help: "Shows what this program is: commit, compiler, features; processor and kernel",
+        details: "What a report of a defect needs: version, commit, compiler, target, profile and features of the build; \
+                  how this processor gives the time, random data and checksums; and which interfaces of the kernel are \
+                  used here. iolite --version -v answers the same.",
+        options: &[word("json", "", "Answer in JSON")],
+    },
+    Command {
         name: "web",
         operand: "[directory]",
         choices: &[],
@@ -603,6 +615,14 @@ pub fn microseconds(text: &str) -> Result<u64, String> {
 pub fn called_by(words: &[OsString]) -> Option<&'static Command> {
     let first = words.first()?;
     ALL.iter().find(|command| command.called_by(first))
+}
+
+/// The subcommand that `--version -v` stands for, as with other programs: more than the version. (Under the name `fio`,
+/// that is the version.)
+pub fn called_by_version(words: &[OsString]) -> Option<&'static Command> {
+    let is_version = |word: &OsString| ["--version", "-version", "-v"].iter().any(|known| word == *known);
+    let is_meant = words.len() == 2 && words.iter().all(is_version) && words.contains(&"-v".into());
+    ALL.iter().find(|command| is_meant && command.name == "version")
 }
 
 /// The name and the value of `NAME=VALUE`.

@@ -157,8 +157,11 @@ pub fn confine(wish: Wish<'_>) -> Result<(), String> {
     restrict(&rules).map_err(|error| format!("the run cannot be confined: {error}"))
 }
 
-/// The version of the kernel's interface.
-fn version() -> Result<u32, String> {
+/// The version of the kernel's interface (Landlock).
+///
+/// # Errors
+/// It has none.
+pub fn version() -> Result<u32, String> {
     /// Asks for the version instead of creating a set of rules.
     const ASK: c_long = 1;
     // SAFETY: without attributes, the call only answers a number.

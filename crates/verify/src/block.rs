@@ -44,7 +44,7 @@ mod subject;
 
 pub use check::Verifier;
 pub use diagnosis::Diagnosis;
-pub use digest::checksum;
+pub use digest::{checksum, implementations};
 pub use expected::{Expected, Write};
 pub use fault::Field;
 pub use header::{Header, HeaderFormat};

@@ -89,6 +89,39 @@ fn attempt<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
     builder.build(entries)
 }
 
+/// The features of this kernel's rings that the engines use if they are there, with the release that brought each.
+///
+/// # Errors
+/// The kernel has no rings, or does not permit them.
+pub fn features() -> io::Result<Vec<&'static str>> {
+    let ring = IoUring::<squeue::Entry, cqueue::Entry>::builder().build(2)?;
+    let builds = |set_up: &dyn Fn(&mut io_uring::Builder<squeue::Entry, cqueue::Entry>)| {
+        let mut builder = IoUring::builder();
+        set_up(&mut builder);
+        builder.build(2).is_ok()
+    };
+    let mut probe = Probe::new();
+    let is_probed = ring.submitter().register_probe(&mut probe).is_ok();
+    let all = [
+        (has_plain_transfers(&ring), "plain reads and writes (5.6)"),
+        (is_probed && probe.is_supported(opcode::UringCmd80::CODE), "commands to devices (5.19)"),
+        (register_ring(&ring).is_some(), "registered rings (5.18)"),
+        (
+            builds(&|builder| {
+                builder.setup_submit_all().setup_coop_taskrun().setup_taskrun_flag();
+            }),
+            "cooperative completion (5.19)",
+        ),
+        (
+            builds(&|builder| {
+                builder.setup_single_issuer().setup_defer_taskrun();
+            }),
+            "deferred completion (6.1)",
+        ),
+    ];
+    Ok(all.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect())
+}
+
 /// `struct io_uring_rsrc_update` of <linux/io_uring.h>.
 #[repr(C)]
 struct Update {

@@ -348,6 +348,7 @@ fn questions() -> Vec<String> {
             ["", "--to-job", "--json", "--to-log=3"].map(|more| format!("trace {more} app.log")).to_vec()
         }
         "verify-state" => vec!["verify-state --help".to_owned()],
+        "version" => ["", "--json"].map(|more| format!("version {more}")).to_vec(),
         "web" => vec!["web --help".to_owned()],
         "zipf" => vec!["zipf -g 1 -b 1m".to_owned()],
         other => panic!("a new subcommand: {other}"),

@@ -75,6 +75,7 @@ mod profiles;
 mod published;
 mod rates;
 mod recorded_traces;
+mod releasing;
 mod remote;
 mod repeating;
 mod reporting;

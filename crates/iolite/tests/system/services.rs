@@ -112,6 +112,15 @@ pub fn units_and_settings_agree() {
     assert!(words.contains(&format!(":{})", keys.display())), "{words}");
 }
 
+#[test]
+pub fn maintainer_scripts_can_be_read() {
+    for script in ["deb/postinst", "deb/prerm", "deb/postrm", "rpm/post", "rpm/preun", "rpm/postun"] {
+        let place = deploy().join("..").join(script);
+        let said = Command::new("sh").arg("-n").arg(&place).output().unwrap();
+        assert!(said.status.success(), "{script}: {}", String::from_utf8_lossy(&said.stderr));
+    }
+}
+
 /// The service begins before the first run is kept.
 #[test]
 pub fn the_history_may_be_empty() {

@@ -392,3 +392,45 @@ fn misspelt_words_have_hints() {
         assert!(unknown.stderr.contains("unknown option --nosuchoption"), "{unknown}");
     }
 }
+
+/// `iolite version` and `iolite --version -v` say what the program is; the version alone is as it was.
+#[test]
+pub fn the_build_describes_itself() {
+    let dir = scratch();
+    let answer = ours().line(dir.path(), "version --json").ok();
+    let facts: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    assert_eq!(facts["program"], format!("iolite-{}", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        facts["commit"].as_str(),
+        Some(option_env!("IOLITE_COMMIT").unwrap_or("unknown (built without IOLITE_COMMIT)"))
+    );
+    assert!(facts["compiler"].as_str().unwrap().starts_with("rustc 1."), "{facts}");
+    assert!(facts["target"].as_str().unwrap().starts_with(std::env::consts::ARCH), "{facts}");
+    // cargo's directory of this program has the name of its profile.
+    let directory = ours().path.parent().unwrap().file_name().unwrap().to_owned();
+    assert_eq!(facts["profile"].as_str(), directory.to_str(), "{facts}");
+    assert_eq!(facts["features"], serde_json::json!(["agents", "hdfs", "history", "servers", "web"]));
+    for (key, more) in [("processor", ["clock", "crc"]), ("kernel", ["release", "io_uring"])] {
+        assert!(more.iter().all(|more| facts[key].get(more).is_some()), "{facts}");
+    }
+    let text = ours().line(dir.path(), "version").ok();
+    assert_eq!(text.stdout.lines().count(), facts.as_object().unwrap().len(), "{text}");
+    for line in ["--version -v", "-v --version", "-v -v"] {
+        // (The frequency of the clock is measured, and differs a little.)
+        let answer = ours().line(dir.path(), line).ok();
+        assert_eq!(
+            answer.stdout.split("processor:").next(),
+            text.stdout.split("processor:").next(),
+            "{line}"
+        );
+    }
+    let alone = format!("iolite-{}\n", env!("CARGO_PKG_VERSION"));
+    for line in ["--version", "-v", "--version --verify"] {
+        assert_eq!(ours().line(dir.path(), line).ok().stdout, alone, "{line}");
+    }
+    let fio = Program::called_fio(dir.path());
+    for line in ["--version", "--version -v"] {
+        assert_eq!(fio.line(dir.path(), line).ok().stdout, "fio-3.42\n", "{line}");
+    }
+    ours().line(dir.path(), "version x").refused().says("takes no words");
+}

@@ -84,6 +84,18 @@ pub(super) fn digest(kind: Kind, pieces: &[&[u8]]) -> Digest {
     }
 }
 
+/// What computes checksums on this processor, by their kinds. (xxhash and sha3 have one implementation.)
+pub fn implementations() -> [(&'static str, String); 2] {
+    #[cfg(target_arch = "x86_64")]
+    let has_sha = std::arch::is_x86_feature_detected!("sha");
+    #[cfg(target_arch = "aarch64")]
+    let has_sha = std::arch::is_aarch64_feature_detected!("sha2");
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let has_sha = false;
+    let sha = if has_sha { "the processor's instructions" } else { "portable" };
+    [("crc", crc_fast::get_calculator_target(CrcAlgorithm::Crc32Iscsi)), ("sha1, sha256", sha.to_owned())]
+}
+
 fn crc(algorithm: CrcAlgorithm, pieces: &[&[u8]]) -> u64 {
     if let [piece] = pieces {
         return crc_fast::checksum(algorithm, piece);
