@@ -16,7 +16,7 @@ use iolite_engine::{
     AccessPattern, EngineConfig, EngineError, Errno, FileKind, FileSpec, OpenMode, Outcome, Unit,
 };
 use iolite_options::engines::MmapOptions;
-use iolite_os::faults;
+use iolite_os::{faults, memory};
 use iolite_types::Operation;
 use std::io;
 use std::os::fd::RawFd;
@@ -65,12 +65,10 @@ impl MmapEngine {
     /// # Errors
     /// Never: it needs nothing of the system before its files are opened.
     pub fn new(config: &EngineConfig, own: &MmapOptions) -> Result<Self, EngineError> {
-        // SAFETY: sysconf takes nothing but an integer.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         Ok(MmapEngine {
             files: Files::new(config),
             mapped: vec![None; config.files],
-            page: u64::try_from(page).unwrap_or(4096),
+            page: memory::page_size() as u64,
             direct: config.direct,
             advice: match config.access {
                 AccessPattern::Normal => None,
@@ -344,17 +342,24 @@ mod tests {
     fn windows_move_with_the_units() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("f");
-        let content: Vec<u8> = (0..10 * 4096u32).map(|position| (position / 7) as u8).collect();
+        let page = memory::page_size();
+        let content: Vec<u8> = (0..10 * page).map(|position| (position / 7) as u8).collect();
         std::fs::write(&path, &content).unwrap();
         let mut engine = MmapEngine::new(&EngineConfig::default(), &MmapOptions::default()).unwrap();
         let spec = FileSpec { path, kind: FileKind::Regular, size: content.len() as u64 };
         engine.open(0, &spec, OpenMode { read: true, ..OpenMode::default() }).unwrap();
         // Two pages per window, like a file much larger than the address space.
-        engine.mapped[0].as_mut().unwrap().window = 8192;
-        let mut buffer = vec![0u8; 3 * 4096];
+        engine.mapped[0].as_mut().unwrap().window = 2 * page as u64;
+        let mut buffer = vec![0u8; 3 * page];
         // Inside a window, across two, longer than one, backwards, and past the end.
-        for (offset, length) in [(0, 4096), (6000, 4096), (8191, 2), (4096, 12288), (100, 10), (40000, 4096)]
-        {
+        for (offset, length) in [
+            (0, page),
+            (3 * page / 2, page),
+            (2 * page - 1, 2),
+            (page, 3 * page),
+            (100, 10),
+            (10 * page - 900, page),
+        ] {
             let expected = &content[offset..(offset + length).min(content.len())];
             let unit = Unit {
                 buffer: buffer.as_mut_ptr(),
@@ -369,13 +374,13 @@ mod tests {
             let answer = unsafe { engine.queue(&unit) };
             assert_eq!(answer, Queued::Completed(Ok(expected.len() as u64)), "{offset}+{length}");
             assert_eq!(&buffer[..expected.len()], expected, "{offset}+{length}");
-            assert!(engine.mapped[0].unwrap().mapping.unwrap().length <= 16384);
+            assert!(engine.mapped[0].unwrap().mapping.unwrap().length <= 4 * page as u64);
         }
     }
 
     #[test]
     fn ios_outside_the_mapping_use_system_calls() {
-        let page = 4096u64;
+        let page = memory::page_size() as u64;
         for direct in [false, true] {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("f");

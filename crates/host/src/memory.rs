@@ -24,6 +24,8 @@ pub struct Memory {
     pub available: Option<u64>,
     /// Free swap space in bytes.
     pub free_swap: u64,
+    /// The size of the huge pages that a program gets if it does not ask for a size; `None` = unknown.
+    pub default_huge_page: Option<u64>,
     /// Huge pages, in ascending order of their sizes.
     pub huge_pages: Vec<HugePages>,
 }
@@ -52,6 +54,7 @@ impl Memory {
             total: field("MemTotal:"),
             available: field("MemAvailable:"),
             free_swap: field("SwapFree:").unwrap_or(0),
+            default_huge_page: field("Hugepagesize:"),
             huge_pages: Vec::new(),
         }
     }
@@ -78,10 +81,12 @@ mod tests {
 
     #[test]
     fn fields_of_meminfo() {
-        let text = "MemTotal:        8000 kB\nMemAvailable:    4000 kB\nSwapFree:         100 kB\n";
+        let text = "MemTotal:        8000 kB\nMemAvailable:    4000 kB\nSwapFree:         100 kB\n\
+                    Hugepagesize:     524288 kB\n";
         let memory = Memory::parse(text);
         assert_eq!((memory.total, memory.available), (Some(8000 << 10), Some(4000 << 10)));
         assert_eq!(memory.obtainable(), 4100 << 10);
+        assert_eq!(memory.default_huge_page, Some(512 << 20));
         assert_eq!(Memory::parse("").obtainable(), u64::MAX);
     }
 

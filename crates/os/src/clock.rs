@@ -1,10 +1,10 @@
 //! The clock of the I/O loop: nanoseconds since the start of the run, the same in all processes.
 //!
-//! If the processor has an invariant time stamp counter, a reading takes about ten nanoseconds and no system call. The
-//! counter is calibrated once against `CLOCK_MONOTONIC`, before anything forks. Otherwise, or if the job's
+//! If the processor has a counter that measures time ([`counter`]), a reading takes about ten nanoseconds and no system
+//! call. The counter is calibrated once against `CLOCK_MONOTONIC`, before anything forks. Otherwise, or if the job's
 //! `clocksource` requests it, the clock is a system call.
 
-use crate::time;
+use crate::{counter, time};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The number of fractional bits of the factor.
@@ -51,7 +51,7 @@ impl Clock {
     /// The best clock of this machine.
     pub fn calibrate() -> Clock {
         let origin_ns = time::monotonic_ns();
-        if !invariant_counter() {
+        if !counter::is_reliable() {
             return Clock { kind: Kind::Monotonic, origin_ns };
         }
         let (start_ns, start) = bracketed();
@@ -65,7 +65,10 @@ impl Clock {
         if ticks == 0 {
             return Clock { kind: Kind::Monotonic, origin_ns };
         }
-        let factor = ((u128::from(end_ns - start_ns) << SHIFT) / u128::from(ticks)) as u64;
+        let measured = factor(end_ns - start_ns, ticks);
+        // The rate that a processor states is exact, where it is not plainly wrong.
+        let stated = counter::hertz().map(|hertz| factor(1_000_000_000, hertz));
+        let factor = stated.filter(|stated| stated.abs_diff(measured) <= measured / 100).unwrap_or(measured);
         Clock { kind: Kind::Counter { start, factor }, origin_ns: start_ns }
     }
 
@@ -111,7 +114,7 @@ impl Clock {
     pub fn now(&self) -> u64 {
         match self.kind {
             Kind::Counter { start, factor } => {
-                ((u128::from(counter().wrapping_sub(start)) * u128::from(factor)) >> SHIFT) as u64
+                ((u128::from(counter::read().wrapping_sub(start)) * u128::from(factor)) >> SHIFT) as u64
             }
             Kind::Kept(word) => word.load(Relaxed),
             Kind::Monotonic => time::monotonic_ns() - self.origin_ns,
@@ -120,47 +123,22 @@ impl Clock {
     }
 }
 
+/// The factor for a counter that ticks so often in this time.
+fn factor(ns: u64, ticks: u64) -> u64 {
+    ((u128::from(ns) << SHIFT) / u128::from(ticks)) as u64
+}
+
 /// Reads both clocks at the same moment. Returns the tightest of a few attempts.
 fn bracketed() -> (u64, u64) {
     (0..5)
         .map(|_| {
-            let before = counter();
+            let before = counter::read();
             let ns = time::monotonic_ns();
-            let after = counter();
+            let after = counter::read();
             (after.wrapping_sub(before), ns, before.wrapping_add(after.wrapping_sub(before) / 2))
         })
         .min()
         .map_or((0, 0), |(_, ns, ticks)| (ns, ticks))
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn counter() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction.
-    unsafe { std::arch::x86_64::_rdtsc() }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-fn counter() -> u64 {
-    0
-}
-
-/// Whether the counter ticks at one rate in all frequency and sleep states of the processor (CPUID 8000_0007h, EDX bit
-/// 8), and the kernel trusts it too.
-#[cfg(target_arch = "x86_64")]
-fn invariant_counter() -> bool {
-    use std::arch::x86_64::__cpuid;
-    let invariant = __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & (1 << 8) != 0;
-    let source =
-        std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/available_clocksource");
-    // The kernel removes an unreliable counter from this list. An unreadable list is not evidence against the counter.
-    invariant && source.map_or(true, |list| list.contains("tsc"))
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn invariant_counter() -> bool {
-    false
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //! mapping no longer shows the file, and has to be created again.
 
 use crate::error::check;
+use crate::memory;
 use std::cell::Cell;
 use std::io;
 use std::ptr;
@@ -43,7 +44,7 @@ pub fn catch() -> io::Result<()> {
     unsafe {
         let mut previous: libc::sigaction = std::mem::zeroed();
         check(libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut previous))?;
-        PAGE.store(libc::sysconf(libc::_SC_PAGESIZE) as usize, Ordering::Relaxed);
+        PAGE.store(memory::page_size(), Ordering::Relaxed);
         // The handler needs both from the moment that it is installed.
         let _ = PREVIOUS.set(previous);
         let mut action: libc::sigaction = std::mem::zeroed();
@@ -105,7 +106,6 @@ fn replace(address: usize, end: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory;
     use std::fs::File;
     use std::os::fd::AsRawFd;
 

@@ -1,7 +1,7 @@
 //! The small unsafe room: the operating system's services that Iolite needs, behind safe functions.
 //!
-//! Each module wraps one service: the system's clocks ([`time`]) and the clock of a run ([`clock`]), memory mappings
-//! ([`memory`]), missing pages of mapped files ([`faults`]), the shared memory of a run's processes ([`shared`]),
+//! Each module wraps one service: the system's clocks ([`time`]) and the clock of a run ([`clock`]) from the
+//! processor's counter ([`counter`]), memory mappings ([`memory`]), missing pages of mapped files ([`faults`]), the shared memory of a run's processes ([`shared`]),
 //! futexes ([`futex`]), sockets ([`socket`]) and messages through them ([`message`]), waiting for descriptors
 //! ([`poll`]), signals ([`signals`]), processes ([`process`]), their resource usage ([`usage`]) and CPU affinity
 //! ([`processors`]), facts about files ([`files`]), SCSI commands ([`scsi`]), NVMe commands ([`nvme`]), metadata and
@@ -9,9 +9,13 @@
 //! owner ([`robust`]), the kernel's tracepoints ([`tracefs`]), the service manager ([`service`]), and what old C libraries
 //! lack ([`by_number`]). Nothing here knows what a job is.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("Iolite runs on Linux only; docs/platforms.md says what a port to another system needs");
+
 pub mod appearance;
 pub mod by_number;
 pub mod clock;
+pub mod counter;
 pub mod error;
 pub mod faults;
 pub mod files;

@@ -4,6 +4,12 @@ use std::io;
 use std::os::fd::RawFd;
 use std::ptr;
 
+/// The size of a page: 4 KiB on x86-64, and 4, 16 or 64 KiB on aarch64, as its kernel was built.
+pub fn page_size() -> usize {
+    // SAFETY: takes nothing but an integer, and always succeeds.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}
+
 /// A shared anonymous mapping of zeros, without reserved swap space.
 ///
 /// # Errors

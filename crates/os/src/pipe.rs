@@ -1,5 +1,6 @@
 //! Pipes that data is spliced through.
 
+use crate::memory;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -30,7 +31,7 @@ impl Pipe {
         let mut capacity = size(write.as_raw_fd())?;
         if wanted > capacity {
             // A buffer that begins within a page needs an additional page.
-            let wanted = wanted.saturating_add(PAGE).min(largest());
+            let wanted = wanted.saturating_add(memory::page_size()).min(largest());
             // SAFETY: takes nothing but integers. A refusal (too much for this user) leaves the pipe as it is.
             unsafe { libc::fcntl(write.as_raw_fd(), libc::F_SETPIPE_SZ, wanted as libc::c_int) };
             capacity = size(write.as_raw_fd())?;
@@ -38,8 +39,6 @@ impl Pipe {
         Ok(Pipe { read, write, capacity })
     }
 }
-
-const PAGE: usize = 4096;
 
 /// The capacity of a pipe in bytes.
 fn size(pipe: RawFd) -> io::Result<usize> {

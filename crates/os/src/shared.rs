@@ -223,7 +223,8 @@ impl Control {
     }
 }
 
-/// One worker's part of the arena.
+/// One worker's part of the arena. It is as large as some of the smallest pages that there are; where pages are larger, the
+/// end of a slot and the beginning of the next one share a page.
 #[repr(C, align(4096))]
 pub struct Slot {
     /// The words shared with the controller.

@@ -3,6 +3,12 @@
 //! Only types needed on both sides of a crate boundary live here: directions, operations of an engine, block sizes,
 //! kinds of files, a value per direction, the formatting of numbers, and the counting of repeated messages.
 
+#[cfg(not(all(target_pointer_width = "64", target_endian = "little")))]
+compile_error!(
+    "Iolite runs on 64-bit little-endian processors only: offsets and counts have 64 bits, also in shared memory, and much of \
+     what it stores and sends is as it is in memory"
+);
+
 mod bidi;
 mod block_size;
 mod date;

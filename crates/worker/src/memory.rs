@@ -5,7 +5,7 @@
 use iolite_engine::Stored;
 use iolite_host::{Machine, ThisMachine};
 use iolite_os::explained;
-use iolite_os::memory;
+use iolite_os::memory::{self, page_size};
 use iolite_plan::resolve::{BufferRules, Fallocate, MemoryKind};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fs::File;
@@ -83,14 +83,16 @@ impl Drop for Buffers {
 
 /// Allocates memory of the kind that the job asks for.
 fn take(rules: &BufferRules, bytes: usize, page: usize) -> io::Result<(*mut u8, Origin)> {
-    let huge = (rules.huge_page as usize).max(page);
     match rules.kind {
         MemoryKind::Malloc => heap(bytes, page),
         MemoryKind::Shm => segment(bytes, 0),
-        MemoryKind::ShmHuge => segment(round_up(bytes, huge)?, libc::SHM_HUGETLB | page_size_flag(huge)),
+        MemoryKind::ShmHuge => {
+            let (size, flag) = huge_pages(rules);
+            segment(round_up(bytes, size)?, libc::SHM_HUGETLB | flag)
+        }
         MemoryKind::Mmap => mapping(rules, bytes, libc::MAP_PRIVATE),
         MemoryKind::MmapShared => mapping(rules, bytes, libc::MAP_SHARED),
-        MemoryKind::MmapHuge => mapping(rules, round_up(bytes, huge)?, libc::MAP_PRIVATE),
+        MemoryKind::MmapHuge => mapping(rules, round_up(bytes, huge_pages(rules).0)?, libc::MAP_PRIVATE),
     }
 }
 
@@ -112,20 +114,17 @@ fn round_up(bytes: usize, unit: usize) -> io::Result<usize> {
     bytes.checked_next_multiple_of(unit).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
 }
 
-fn page_size() -> usize {
-    // SAFETY: always succeeds.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
-}
-
-/// The flag that asks for huge pages of this size instead of the system's default (linux/mman.h). 0 if the kernel has
-/// no pages of this size; the size then only rounds up the buffers.
-fn page_size_flag(size: usize) -> libc::c_int {
-    let known = ThisMachine::new().memory().huge_pages;
-    if size.is_power_of_two() && known.iter().any(|pages| pages.page_bytes == size as u64) {
-        (size.trailing_zeros() as libc::c_int) << libc::MAP_HUGE_SHIFT
-    } else {
-        0
+/// The size of the huge pages to use, and the flag that asks for it (linux/mman.h): that of the job if the kernel has such
+/// pages, and otherwise the kernel's default, without a flag. (Which sizes there are depends on the size of its pages: with
+/// 64 KiB, the smallest may be 512 MiB.)
+fn huge_pages(rules: &BufferRules) -> (usize, libc::c_int) {
+    let size = (rules.huge_page as usize).max(page_size());
+    let memory = ThisMachine::new().memory();
+    if size.is_power_of_two() && memory.huge_pages.iter().any(|pages| pages.page_bytes == size as u64) {
+        return (size, (size.trailing_zeros() as libc::c_int) << libc::MAP_HUGE_SHIFT);
     }
+    let default = memory.default_huge_page.map_or(1, |bytes| bytes.max(1) as usize);
+    (size.checked_next_multiple_of(default).unwrap_or(size), 0)
 }
 
 /// Zeroed memory that begins at a page. The requested alignment is that of calloc(3): with a larger one, the standard
@@ -157,8 +156,7 @@ fn mapping(rules: &BufferRules, bytes: usize, sharing: libc::c_int) -> io::Resul
     let huge = rules.kind == MemoryKind::MmapHuge;
     let start = match &rules.file {
         None => {
-            let size = rules.huge_page as usize;
-            let pages = if huge { libc::MAP_HUGETLB | page_size_flag(size) } else { 0 };
+            let pages = if huge { libc::MAP_HUGETLB | huge_pages(rules).1 } else { 0 };
             memory::map(bytes, sharing | libc::MAP_ANONYMOUS | pages, -1)
                 .map_err(|error| explain(error, huge))?
         }

@@ -6,6 +6,7 @@
 //! over costs nothing, however large the map is.
 
 use crate::Error;
+use crate::prefetch::prefetch;
 
 /// The visited blocks of a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,14 +99,9 @@ impl Bitmap {
     /// Prefetches the word of a block that will be needed soon.
     #[inline(always)]
     pub fn prefetch(&self, block: u64) {
-        #[cfg(target_arch = "x86_64")]
         if let Some(word) = self.levels[0].get((block / 64) as usize) {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: a prefetch is only a hint, and the word exists.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(word).cast()) };
+            prefetch(word);
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = block;
     }
 
     /// Whether a block has been visited.

@@ -17,6 +17,7 @@ pub mod offset;
 pub mod permutation;
 mod place;
 pub mod precondition;
+mod prefetch;
 pub mod rng;
 mod rotation;
 mod sizes;

@@ -5,6 +5,7 @@
 //! earlier time, the clock went back.
 
 use super::Write;
+use iolite_os::counter::in_order;
 use iolite_run::{Clock, processors, run_on};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -77,20 +78,6 @@ fn read(clock: Clock, sequence: &AtomicU64) -> Vec<Reading> {
         }
     }
     readings
-}
-
-/// Reads the clock in program order: otherwise a processor may read its counter early, which is not a defect of the
-/// counter.
-fn in_order(read: impl FnOnce() -> u64) -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: every x86-64 processor has the instruction.
-    let fence = || unsafe { std::arch::x86_64::_mm_lfence() };
-    #[cfg(not(target_arch = "x86_64"))]
-    let fence = || std::sync::atomic::fence(Ordering::SeqCst);
-    fence();
-    let time = read();
-    fence();
-    time
 }
 
 /// How often the time was earlier than at a previous place, and by how much at worst.

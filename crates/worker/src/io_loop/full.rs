@@ -9,6 +9,7 @@ use crate::pace::Pause;
 use crate::syncs::Due;
 use crate::target::Step;
 use iolite_engine::{Engine, Errno, Unit};
+use iolite_os::counter;
 use iolite_types::{Direction, Operation};
 use iolite_verify::Role;
 use iolite_workload::{Fate, Generator, Io};
@@ -132,7 +133,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let mut cycles = pause.cycles;
         while cycles > 0 && !self.is_called_off(false) {
             let slice = cycles.min(SLICE_CYCLES);
-            burn_cycles(slice);
+            counter::burn(slice);
             cycles -= slice;
         }
         self.wait_until(began.saturating_add(pause.length_ns), false);
@@ -409,22 +410,5 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             });
         }
         self.act_on(index, role)
-    }
-}
-
-/// Keeps the processor busy for this many cycles of its counter, or turns of a loop if it has none.
-fn burn_cycles(cycles: u64) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        // SAFETY: every x86-64 processor has the instruction.
-        let counter = || unsafe { std::arch::x86_64::_rdtsc() };
-        let began = counter();
-        while counter().wrapping_sub(began) < cycles {
-            std::hint::spin_loop();
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    for _ in 0..cycles {
-        std::hint::spin_loop();
     }
 }
