@@ -115,11 +115,11 @@ fn round_up(bytes: usize, unit: usize) -> io::Result<usize> {
 }
 
 /// The size of the huge pages to use, and the flag that asks for it (linux/mman.h): that of the job if the kernel has such
-/// pages, and otherwise the kernel's default, without a flag. (Which sizes there are depends on the size of its pages: with
-/// 64 KiB, the smallest may be 512 MiB.)
+/// pages, and otherwise the kernel's default, without a flag. (Which sizes there are depends on the size of its pages; the
+/// default is 2 MiB with 4 KiB, 32 MiB with 16 KiB, and 512 MiB with 64 KiB.)
 fn huge_pages(rules: &BufferRules) -> (usize, libc::c_int) {
-    let size = (rules.huge_page as usize).max(page_size());
     let memory = ThisMachine::new().memory();
+    let size = rules.huge_page.or(memory.default_huge_page).unwrap_or(0).max(page_size() as u64) as usize;
     if size.is_power_of_two() && memory.huge_pages.iter().any(|pages| pages.page_bytes == size as u64) {
         return (size, (size.trailing_zeros() as libc::c_int) << libc::MAP_HUGE_SHIFT);
     }
@@ -260,7 +260,7 @@ mod tests {
 
     fn rules(largest: u64, count: usize) -> BufferRules {
         let (kind, file) = (MemoryKind::Malloc, None);
-        BufferRules { count, largest, kind, file, align: 0, direct: false, huge_page: 2 << 20, ready: count }
+        BufferRules { count, largest, kind, file, align: 0, direct: false, huge_page: None, ready: count }
     }
 
     #[test]

@@ -28,8 +28,8 @@ pub struct BufferRules {
     pub align: u64,
     /// They are used for direct I/O, and so begin at pages.
     pub direct: bool,
-    /// The size of a huge page, in bytes, for the kinds that use them.
-    pub huge_page: u64,
+    /// The size of a huge page, in bytes, for the kinds that use them; `None` = the kernel's default.
+    pub huge_page: Option<u64>,
 }
 
 pub(super) fn rules(job: &JobPlan, workload: &iolite_workload::Spec) -> BufferRules {
@@ -45,7 +45,7 @@ pub(super) fn rules(job: &JobPlan, workload: &iolite_workload::Spec) -> BufferRu
         file: options.buffers.mem_file.clone(),
         align: options.buffers.iomem_align,
         direct: options.durability.direct,
-        huge_page: options.buffers.hugepage_size,
+        huge_page: options.is_set("hugepage-size").then_some(options.buffers.hugepage_size),
     }
 }
 
