@@ -64,7 +64,8 @@ def build(triple, glibc, release):
     env = tools()
     run("cargo", "fetch", "--quiet", "--locked")
     env["SOURCE_DATE_EPOCH"] = str(release.epoch)
-    env["IOLITE_COMMIT"] = ask("git", "rev-parse", "HEAD") or ""
+    if commit := ask("git", "rev-parse", "HEAD"):
+        env["IOLITE_COMMIT"] = commit
     # (The separator permits blanks in names of directories.)
     flags = [f"--remap-path-prefix={here}={there}" for here, there in sources()]
     if triple.endswith("-musl"):

@@ -388,6 +388,7 @@ mod tests {
     /// until there is room.
     #[test]
     fn units_beyond_a_full_context_are_submitted_later() {
+        iolite_testing::or_skip!(iolite_testing::kernel::has_libaio());
         const UNITS: usize = 5000;
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), [7; 512]).unwrap();

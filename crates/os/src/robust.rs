@@ -124,6 +124,7 @@ mod tests {
 
     #[test]
     fn it_survives_its_owner() {
+        iolite_testing::or_skip!(iolite_testing::kernel::has_robust_locks());
         let lock = made();
         std::thread::spawn(|| assert_eq!(lock.try_lock(), Locked::Yes)).join().unwrap();
         assert_eq!(lock.lock_within(Duration::from_secs(60)), Locked::Inherited);

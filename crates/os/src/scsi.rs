@@ -200,6 +200,7 @@ mod tests {
 
     #[test]
     fn devices_without_scsi_commands_have_no_capacity() {
+        iolite_testing::or_skip!(iolite_testing::kernel::takes_ioctls());
         let null = std::fs::File::open("/dev/null").unwrap();
         for interface in [Interface::Third, Interface::Fourth] {
             let refused = capacity(null.as_raw_fd(), interface).unwrap_err();

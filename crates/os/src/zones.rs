@@ -190,6 +190,7 @@ mod tests {
 
     #[test]
     fn files_that_are_not_zoned_devices_have_no_zones() {
+        iolite_testing::or_skip!(iolite_testing::kernel::takes_ioctls());
         let file = tempfile::tempfile().unwrap();
         assert_eq!(report(&file, 0, 1).unwrap_err().raw_os_error(), Some(libc::ENOTTY));
         let device = ZonedDevice::of(file).unwrap();

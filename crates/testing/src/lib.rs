@@ -16,6 +16,7 @@ pub mod engines;
 pub mod exports;
 pub mod gluster;
 pub mod hdfs;
+pub mod kernel;
 pub mod objects;
 pub mod peers;
 pub mod programs;

@@ -10,10 +10,13 @@
 //! If the machine is busy, a test boots a second one. There are two kinds of machines, with the same devices: [`run`]
 //! uses the QEMU and kernel of the Debian release, and [`run_newest`] those of its backports, because NVMe devices with
 //! data placement need QEMU 8.1, and kernels handle NVMe commands differently. If the release's QEMU is new enough, one
-//! machine serves both. With `IOLITE_VM=target/vm/backports`, the newer kind runs all tests.
+//! machine serves both. [`run_on`] uses a machine of another architecture, with a system of its own. With `IOLITE_VM=target/vm/backports`, the newer kind runs all tests.
 //!
 //! The machines end with the process, even if it is killed. They say nothing about speed.
 
+mod architecture;
+
+use self::architecture::{Architecture, own_system};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -64,13 +67,39 @@ pub fn run_newest(name: &str, script: &str) -> Result<Ran, String> {
     if newer.join("package").exists() { run_in(&NEWEST, &newer, name, script) } else { run(name, script) }
 }
 
+/// A machine whose processor is of another architecture than usual (which is x86-64), or whose pages have another size.
+/// Its root file system is an installation of Debian below `target/vm`. The project has the same path as here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Other {
+    /// An aarch64 processor.
+    Arm64,
+    /// An aarch64 processor, and a kernel with pages of 16 KiB.
+    Arm64Pages16K,
+}
+
+/// Runs a script like [`run`], in a machine of another kind.
+///
+/// # Errors
+/// As [`run`].
+///
+/// # Panics
+/// As [`run`].
+pub fn run_on(other: Other, name: &str, script: &str) -> Result<Ran, String> {
+    match other {
+        Other::Arm64 => run_in(&ARM64, &installed().join("arm64"), name, script),
+        Other::Arm64Pages16K => run_in(&ARM64_PAGES_16K, &installed().join("arm64-16k"), name, script),
+    }
+}
+
 /// The maximum number of machines per process.
-const MACHINES: usize = 4;
+const MACHINES: usize = 6;
 
 /// The numbers of the machines of the usual kind, and of those of the newest. There are only two of each, because a
 /// machine keeps one CPU busy for most of the time.
 const USUAL: [usize; 2] = [0, 1];
 const NEWEST: [usize; 2] = [2, 3];
+const ARM64: [usize; 1] = [4];
+const ARM64_PAGES_16K: [usize; 1] = [5];
 
 /// Runs a script in the first free one of these machines.
 fn run_in(numbers: &[usize], installed: &Path, name: &str, script: &str) -> Result<Ran, String> {
@@ -145,7 +174,7 @@ const NAMESPACE: u64 = 32 << 20;
 /// The QEMU of a machine: the one in its directory, or else that of this system.
 fn qemu(installed: &Path) -> PathBuf {
     let own = installed.join("qemu");
-    if own.exists() { own } else { "qemu-system-x86_64".into() }
+    if own.exists() { own } else { Architecture::of(installed).qemu.into() }
 }
 
 /// Whether this QEMU emulates Flexible Data Placement: since 8.1.
@@ -175,9 +204,8 @@ fn placement(directory: &Path) -> std::io::Result<Vec<String>> {
     Ok(devices.into_iter().map(str::to_owned).collect())
 }
 
-/// The devices that exist when the machine boots, as arguments of QEMU and of the kernel. Their data is in files in
-/// the directory.
-fn hardware(qemu: &Path, directory: &Path) -> std::io::Result<(Vec<String>, Vec<&'static str>)> {
+/// The devices that exist when the machine boots, as arguments of QEMU. Their data is in files in the directory.
+fn hardware(qemu: &Path, directory: &Path) -> std::io::Result<Vec<String>> {
     let mut devices = vec!["-device".to_owned(), "nvme,serial=iolite,id=nvme".to_owned()];
     for (kind, number) in NAMESPACES.iter().zip(1..) {
         let image = directory.join(format!("namespace{number}"));
@@ -189,8 +217,7 @@ fn hardware(qemu: &Path, directory: &Path) -> std::io::Result<(Vec<String>, Vec<
     if places_data(qemu) {
         devices.extend(placement(directory)?);
     }
-    // Two pieces of its memory that the kernel treats as persistent memory.
-    Ok((devices, vec!["memmap=64M!1536M", "memmap=64M!1664M"]))
+    Ok(devices)
 }
 
 struct Machine {
@@ -270,30 +297,33 @@ impl Machine {
     }
 }
 
-/// QEMU's command. The first serial port is the kernel's console, the second the connection to the agent.
-fn command(
-    qemu: &Path,
-    installed: &Path,
-    directory: &Path,
-    (devices, words): (Vec<String>, Vec<&'static str>),
-) -> Command {
+/// QEMU's command. The first serial port is the kernel's console, another one the connection to the agent.
+fn command(qemu: &Path, installed: &Path, directory: &Path, devices: Vec<String>) -> Command {
     let path = |name: &str| installed.join(name).display().to_string();
-    // On a busy machine, the emulated timer fires too late for the kernel's timer check, and the kernel would panic. QEMU
-    // translates a program anew wherever it is loaded, which takes longer than to run it: so each is always loaded at the same
-    // addresses (norandmaps). The console has the kernel's warnings, with the place where a processor hangs.
-    let mut line = format!(
-        "console=ttyS0 loglevel=5 panic=-1 mitigations=off no_timer_check norandmaps modules={}",
-        path("lib/modules")
+    let (is, system) = (Architecture::of(installed), own_system(installed));
+    let project =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the project is there");
+    // In a system of its own, modules are where they belong.
+    let (modules, at) = match &system {
+        Some(_) => ("/usr/lib/modules".to_owned(), format!("project={}", project.display())),
+        None => (path("lib/modules"), String::new()),
+    };
+    // QEMU translates a program anew wherever it is loaded, which takes longer than to run it: so each is always loaded at the
+    // same addresses (norandmaps). The console has the kernel's warnings, with the place where a processor hangs.
+    let line = format!(
+        "console={} loglevel=5 panic=-1 mitigations=off norandmaps port={} modules={modules} {at} {} {}",
+        is.console, is.port.0, is.words, is.persistent
     );
-    words.iter().for_each(|word| line.extend([" ", word]));
     let mut command = Command::new(qemu);
-    command.args(["-nodefaults", "-display", "none", "-no-reboot", "-machine", "q35", "-cpu", "max"]);
+    command.args(["-nodefaults", "-display", "none", "-no-reboot", "-machine", is.machine, "-cpu", "max"]);
     // Emulated, because within other virtual machines KVM is missing or does not work.
     command.args(["-accel", "tcg,thread=multi", "-smp", "2", "-m", "2048"]);
     command.args(["-kernel", &path("vmlinuz"), "-initrd", &path("initrd"), "-append", &line]);
-    command.args(["-serial", &format!("file:{}", directory.join("console").display()), "-serial", "stdio"]);
-    let shares = [(Path::new("/"), "host", ",readonly=on,multidevs=remap"), (directory, "shared", "")];
-    for (path, tag, options) in shares {
+    command.args(["-serial", &format!("file:{}", directory.join("console").display())]).args(is.port.1);
+    const READ: &str = ",readonly=on,multidevs=remap";
+    let root = system.as_deref().unwrap_or(Path::new("/"));
+    let project = system.is_some().then_some((project.as_path(), "project", READ));
+    for (path, tag, options) in [(root, "host", READ), (directory, "shared", "")].into_iter().chain(project) {
         let path = path.display();
         command.args(["-fsdev", &format!("local,id={tag},path={path},security_model=none{options}")]);
         command.args(["-device", &format!("virtio-9p-pci,fsdev={tag},mount_tag={tag}")]);

@@ -128,6 +128,7 @@ mod tests {
 
     #[test]
     fn a_device_without_scsi_commands_is_reported() {
+        iolite_testing::or_skip!(iolite_testing::kernel::takes_ioctls());
         let null = std::fs::File::open("/dev/null").unwrap();
         let Err(error) = Disk::open(std::os::fd::AsRawFd::as_raw_fd(&null), false, false) else {
             panic!("it is not a disk")

@@ -467,6 +467,7 @@ mod tests {
 
     #[test]
     fn repeated_entries_are_submitted_again() {
+        iolite_testing::or_skip!(iolite_testing::kernel::has_io_uring());
         for (sqthread_poll, defer_submission) in [(false, false), (false, true), (true, false)] {
             let options = IoUringOptions { sqthread_poll, ..IoUringOptions::default() };
             let config = EngineConfig { depth: 4, defer_submission, ..EngineConfig::default() };

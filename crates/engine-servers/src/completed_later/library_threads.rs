@@ -119,6 +119,7 @@ mod tests {
 
     #[test]
     fn only_threads_of_the_library_are_named() {
+        iolite_testing::or_skip!(iolite_testing::kernel::shows_signal_masks());
         let (tell, told) = channel();
         let spawn = |ended: std::sync::mpsc::Receiver<()>| {
             let tell = tell.clone();
@@ -153,6 +154,7 @@ mod tests {
     /// The C library blocks all signals of a thread while it starts another thread or a process for it.
     #[test]
     fn threads_that_block_everything_for_a_moment_are_not_named() {
+        iolite_testing::or_skip!(iolite_testing::kernel::shows_signal_masks());
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for kind in 0..4 {

@@ -1,6 +1,7 @@
 //! Devices that most machines lack, in a virtual machine ([`iolite_testing::vm`]). The program under test and the
 //! newest fio run the same jobs.
 
+mod aarch64;
 pub mod appended;
 mod block_traces;
 mod device;
