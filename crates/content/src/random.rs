@@ -108,7 +108,7 @@ pub fn implementation() -> &'static str {
     if std::arch::is_x86_feature_detected!("avx2") {
         return "avx2";
     }
-    "portable"
+    if cfg!(target_arch = "aarch64") { "neon" } else { "portable" }
 }
 
 /// The portable implementation.
