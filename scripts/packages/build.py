@@ -65,7 +65,7 @@ def build(triple, glibc, release):
     run("cargo", "fetch", "--quiet", "--locked")
     env["SOURCE_DATE_EPOCH"] = str(release.epoch)
     if commit := ask("git", "rev-parse", "HEAD"):
-        env["IOLITE_COMMIT"] = commit
+        env["IOLITE_COMMIT"] = commit + (" (changed)" if ask("git", "status", "--porcelain", "--untracked-files=no") else "")
     # (The separator permits blanks in names of directories.)
     flags = [f"--remap-path-prefix={here}={there}" for here, there in sources()]
     if triple.endswith("-musl"):

@@ -24,8 +24,6 @@ def check(arches, kinds):
         # Tools are in pinned versions: the same for all.
         build.tools()
         (checkout / "target/package-tools").symlink_to(TOOLS)
-        if (ROOT / "target/licences").exists():
-            shutil.copytree(ROOT / "target/licences", checkout / "target/licences")
         arch = "--arch=" + ",".join(arch.name for arch in arches)
         script = f'umask {umask} && exec "$@"'
         run("sh", "-c", script, "sh", "scripts/package", arch, *kinds, cwd=checkout, env=circumstances)

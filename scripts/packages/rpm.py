@@ -106,6 +106,7 @@ def make(release, arch, files):
     fields = [
         ("AutoReqProv", "no"),
         ("Requires", "libc.so.6(GLIBC_2.17)(64bit)"),
+        *([("Requires(post)", "/usr/sbin/useradd")] if services else []),
         *(("Suggests", name) for name in vendors.packages("rhel")),
     ]
     main = build(

@@ -12,7 +12,7 @@ ABOUT = [
 FIO_SUMMARY = "Iolite under the name fio"
 FIO_ABOUT = [
     "This package has the link fio, with which scripts that call fio use Iolite. "
-    "Called by that name, it follows fio's command line and output to the letter. Removing the package turns that back.",
+    "Called by that name, it follows fio's command line and output to the letter. Whoever removes it installs fio again.",
 ]
 LICENCE = "Apache-2.0 OR MIT"
 # Who answers for packages: whoever makes them may say so.

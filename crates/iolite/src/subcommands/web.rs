@@ -4,6 +4,7 @@
 mod options;
 
 use super::input;
+use crate::messages::complain;
 use crate::{console, live_page, saving};
 use iolite_options::commands::Asked;
 use iolite_options::{Name, check_web, metrics_address, web_address, web_tls};
@@ -75,8 +76,9 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
             .serve_metrics(place, version)
             .map_err(|error| format!("--metrics: {}", describe_error(&error)))?;
     }
-    service::is_ready()
-        .map_err(|error| format!("the service manager cannot be told that it serves: {error}"))?;
+    if let Err(error) = service::is_ready() {
+        complain(Name::Iolite, &format_args!("the service manager cannot be told that it serves: {error}"));
+    }
     resident.serve();
     Ok(String::new())
 }
