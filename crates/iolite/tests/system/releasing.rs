@@ -42,6 +42,7 @@ impl Checkout {
         let mut command = Command::new(self.0.join("scripts/release"));
         command.args(words).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
         command.env("GIT_COMMITTER_NAME", "a").env("GIT_COMMITTER_EMAIL", "a@example.org");
+        command.env("IOLITE_MAINTAINER", "a <a@example.org>");
         let said = command.output().unwrap();
         let text = [said.stdout, said.stderr].concat();
         (said.status.code(), String::from_utf8_lossy(&text).into_owned())
@@ -70,7 +71,7 @@ pub fn a_release_is_checked_tested_packaged_and_tagged() {
         "# Changelog\n\n## [{version}] - unreleased\n\n### Added\n\n- All.\n\n## [0.0.1] - 2020-01-01\n\n- Old.\n"
     );
     fs::write(checkout.0.join("CHANGELOG.md"), changes).unwrap();
-    for step in ["test", "licences", "package"] {
+    for step in ["test", "package"] {
         write_program(&checkout.0.join("scripts").join(step), STEP).unwrap();
     }
     checkout.said(&["init", "-q"]);
@@ -107,20 +108,21 @@ pub fn a_release_is_checked_tested_packaged_and_tagged() {
     assert_eq!(status, Some(0), "{said}");
     let tag = format!("v{version}");
     assert!(
-        said.contains("    scripts/package\n") && said.contains(&format!("git tag -a {tag}\n")),
+        said.contains("    scripts/package --arch=amd64,arm64 tar deb rpm wheel push image\n")
+            && said.contains(&format!("git tag -a {tag}\n")),
         "{said}"
     );
     assert!(!dir.path().join("steps").exists() && checkout.said(&["tag"]).is_empty(), "{said}");
 
     // A failure leaves no tag.
-    write_program(&checkout.0.join("scripts/licences"), "#!/bin/sh\nexit 3\n").unwrap();
+    write_program(&checkout.0.join("scripts/package"), "#!/bin/sh\nexit 3\n").unwrap();
     checkout.commit();
     let (status, said) = checkout.release(&[version]);
     assert_eq!(status, Some(1), "{said}");
-    assert!(said.contains("scripts/licences has failed; nothing is tagged"), "{said}");
+    assert!(said.contains("image has failed; nothing is tagged"), "{said}");
     assert!(checkout.said(&["tag"]).is_empty(), "{said}");
     fs::remove_file(dir.path().join("steps")).unwrap();
-    write_program(&checkout.0.join("scripts/licences"), STEP).unwrap();
+    write_program(&checkout.0.join("scripts/package"), STEP).unwrap();
     checkout.commit();
 
     let (status, said) = checkout.release(&[version]);
@@ -128,7 +130,7 @@ pub fn a_release_is_checked_tested_packaged_and_tagged() {
     assert!(said.contains(&format!("git push origin {tag}\n")), "{said}");
     let commit = checkout.said(&["rev-parse", "HEAD"]);
     let time = checkout.said(&["log", "-1", "--format=%ct"]);
-    let steps = ["test", "licences", "package"].map(|step| format!("{step} {commit} {time}\n")).concat();
+    let steps = ["test", "package"].map(|step| format!("{step} {commit} {time}\n")).concat();
     assert_eq!(fs::read_to_string(dir.path().join("steps")).unwrap(), steps);
     assert_eq!(checkout.said(&["rev-parse", &format!("{tag}^{{commit}}")]), commit);
     let about = checkout.said(&["tag", "-l", "--format=%(contents)", &tag]);

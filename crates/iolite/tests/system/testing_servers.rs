@@ -2,7 +2,7 @@
 
 use crate::common::program::{Running, send};
 use crate::common::{Finished, Program, scratch};
-use iolite_testing::{Ceph, ClosedPort, Ganesha, Minio, NbdServer, Nginx, ObjectServer, Tgt, or_skip};
+use iolite_testing::{Ceph, ClosedPort, Ganesha, Minio, NbdServer, Nginx, ObjectServer, Reply, Tgt, or_skip};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -84,6 +84,28 @@ fn objects_of_s3_are_removed() {
     send(running.pid(), libc::SIGINT);
     let interrupted = running.wait();
     assert_eq!((interrupted.code(), count()), (128, 0), "{interrupted}");
+}
+
+/// In the time of a case, a slow store has got few of the objects that the next one reads.
+#[test]
+fn a_slow_store_is_tested_as_well() {
+    let dir = scratch();
+    let slow = ObjectServer::behaving(|seen| {
+        if seen.method == "PUT" {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        Reply::Granted
+    });
+    let host = format!("http://{}", slow.host());
+    let environment = [
+        ("AWS_ENDPOINT_URL", host.as_str()),
+        ("AWS_ACCESS_KEY_ID", Minio::ID),
+        ("AWS_SECRET_ACCESS_KEY", Minio::SECRET),
+        ("AWS_REGION", "eu-test-1"),
+    ];
+    let quick = run(dir.path(), &environment, "test --quick s3://bkt").ok();
+    has_cases(&quick, &["put-4k", "get-4k", "get-4k-16", "get-1m"]);
+    assert_eq!((slow.names().len(), slow.uploads()), (0, 0), "nothing is left");
 }
 
 #[test]

@@ -376,7 +376,10 @@ pub fn objects(remote: &Remote, place: &Place, pace: &Pace) -> Vec<Case> {
             if object == 0 && depth > 1 { format!("{verb}-{size}-{depth}") } else { format!("{verb}-{size}") }
         };
         cases.push(case(name("put"), format!("{size}, depth {depth}"), "write", depth, object));
-        cases.push(case(name("get"), format!("{size}, depth {depth}"), "randread", depth, object));
+        let mut get = case(name("get"), format!("{size}, depth {depth}"), "randread", depth, object);
+        // A slow store has not got all of them in the time of the case before.
+        get.set("http_create", 1);
+        cases.push(get);
     }
     if remote.is_s3 {
         cases.push(case("put-64m".to_owned(), "64m in parts of 8m".to_owned(), "write", 8, 2));
