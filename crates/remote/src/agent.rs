@@ -177,9 +177,8 @@ impl Agent {
         let shared = Arc::new(Shared { mark: self.listener.mark(), ..Shared::new(settings) });
         ending::by_signals(&shared, signals, self.files, OnTerm::Finish);
         let mut arrivals = Arrivals::default();
-        let mut pace = Pace::of_arrivals();
+        let (mut pace, mut pace_of_refusals) = (Pace::of_arrivals(), Pace::of_refusals());
         loop {
-            pace.take();
             let (connection, peer) = match self.listener.accept() {
                 Ok(accepted) => accepted,
                 Err(error) => {
@@ -189,11 +188,14 @@ impl Agent {
                 }
             };
             if peer.address().is_some_and(|from| !arrivals.take(from, Instant::now())) {
+                // A flood is worked off quickly: while it fills the queue of the kernel, nobody else gets in.
+                pace_of_refusals.take();
                 shared.refusals.log(&format!("{peer}: opens too many connections"));
                 connection.refuse(Refusal::IsFull);
                 connection.end();
                 continue;
             }
+            pace.take();
             let place = shared.admit(&connection, peer);
             let theirs = shared.clone();
             let body = move || {

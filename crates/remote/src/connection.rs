@@ -259,6 +259,13 @@ pub(crate) enum Listener {
     Tcp(TcpListener),
 }
 
+/// As many connections may wait to be accepted as the system permits. The usual 128 are soon taken when many strangers
+/// connect, and then the kernel drops what clients ask.
+fn with_room(listener: TcpListener) -> io::Result<Listener> {
+    rustix::net::listen(&listener, i32::MAX)?;
+    Ok(Listener::Tcp(listener))
+}
+
 impl Listener {
     /// Listens at this address. A socket in the file system without a listener is replaced.
     ///
@@ -281,13 +288,13 @@ impl Listener {
                 } else {
                     IpAddr::V4(Ipv4Addr::UNSPECIFIED)
                 };
-                TcpListener::bind((any, *port)).map(Listener::Tcp)
+                with_room(TcpListener::bind((any, *port))?)
             }
             Address::Ssh(_) | Address::Rank { .. } => Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "a client that says this starts the server itself, over ssh; nothing is to be started here",
             )),
-            Address::Port { .. } => TcpListener::bind(&resolve(address)?[..]).map(Listener::Tcp),
+            Address::Port { .. } => with_room(TcpListener::bind(&resolve(address)?[..])?),
         }
     }
 

@@ -18,8 +18,10 @@ const MOST_TOLD: u64 = 10;
 pub(super) const OF_STRANGER: IntakeLimit = IntakeLimit { bytes: 256 << 10, per_second: 256 << 10 };
 /// How much is read from an identified client: at most its jobs in a second.
 pub(super) const OF_CLIENT: IntakeLimit = IntakeLimit { bytes: u64::MAX, per_second: 64 << 20 };
-/// How many connections are accepted per second.
+/// How many connections are served per second.
 const MOST_ARRIVALS: u32 = 1000;
+/// How many are refused per second. That costs some microseconds each.
+const MOST_REFUSALS: u32 = 20_000;
 /// How many connections of one address are served at once after a pause, and how many per second in the long run: each of
 /// them costs a thread, and a handshake.
 const AT_ONCE: f64 = 64.0;
@@ -67,6 +69,11 @@ impl Pace {
     /// The limit for connections.
     pub fn of_arrivals() -> Pace {
         Pace::of(MOST_ARRIVALS)
+    }
+
+    /// The limit for connections that are refused at once.
+    pub fn of_refusals() -> Pace {
+        Pace::of(MOST_REFUSALS)
     }
 
     /// Counts a message or connection; waits if there were too many in this second.
