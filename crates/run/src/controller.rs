@@ -376,6 +376,8 @@ impl<'a> Controller<'a> {
         const PATIENCE_NS: u64 = 30_000_000_000;
         let Some(stages) = &self.stages else { return };
         stages.end();
+        // The last report has those of the end, or none.
+        self.stages_so_far = None;
         let until = self.now().saturating_add(PATIENCE_NS);
         while self.stages.is_some()
             && self.stage_results.is_none()
