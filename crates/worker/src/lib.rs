@@ -15,7 +15,7 @@
 //! | units that wait for the other end of a connection | `io_loop/connected.rs` |
 //! | latency from the intended start; lifetimes of blocks; time per direction; stamps for stages | `io_loop/intended.rs`; `blocks.rs`; `spans.rs`; `stages.rs` |
 //! | reading back what was written | `reading_back.rs`, `io_loop/verify.rs` |
-//! | rates and think time; waiting for the next start; the search for a depth | `pace.rs`; `io_loop/waiting.rs`; `target.rs` |
+//! | rates and think time; waiting for the next start; the search for a depth | `pace.rs`, `course.rs`; `io_loop/waiting.rs`; `target.rs` |
 //! | periodic syncs: when; of which files | `syncs.rs`; `files/syncing.rs` |
 //! | jobs in step (`flow`), ramps in bytes | `flow.rs`, `ramp.rs` |
 //! | replays; zoned jobs, with write pointers that workers share | `replay.rs`, `io_loop/script.rs`; `zones.rs` |
@@ -26,6 +26,7 @@
 
 mod alignment;
 mod command;
+mod course;
 pub mod creation;
 #[cfg(test)]
 mod delay_tests;

@@ -5,9 +5,11 @@
 //! moves the origin by its length. With `rate_process=poisson` the gaps are drawn from an exponential distribution with
 //! the same mean, so that I/Os arrive like those of many independent users. A rate may change over time (`rate_schedule`).
 
+use crate::course::OnCourse;
 use iolite_plan::resolve::RateProcess;
-use iolite_plan::resolve::{self, Amount, OnCourse, PaceRules};
+use iolite_plan::resolve::{self, Amount, Course, PaceRules};
 use iolite_types::{Direction, PerDirection};
+use std::sync::Arc;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -102,11 +104,12 @@ pub struct Pause {
 impl Pace {
     /// The pace that these rules describe.
     pub fn new(rules: &PaceRules) -> Pace {
+        let course = rules.schedule.clone().map(Arc::new);
         let limit = |limit: resolve::Limit| Limit {
             amount: limit.amount,
             rate: limit.rate,
             process: limit.process,
-            course: rules.schedule.clone().map(OnCourse::new),
+            course: course.clone().map(OnCourse::new),
             origin: 0,
             issued: 0,
             due: 0,
@@ -277,11 +280,11 @@ impl Limit {
     fn count(&mut self, bytes: u64) {
         let amount = self.amount.of(bytes);
         if let Some(course) = &mut self.course {
-            let factor = match self.process {
-                RateProcess::Linear => 1.0,
-                RateProcess::Poisson => exponential(&mut self.random),
-            };
-            course.count(amount, factor);
+            let even = u128::from(amount) * Course::UNIT;
+            course.count(match self.process {
+                RateProcess::Linear => even,
+                RateProcess::Poisson => (exponential(&mut self.random) * even as f64) as u128,
+            });
             self.due = self.origin + course.due();
             return;
         }
