@@ -6,6 +6,42 @@
 //! its lanes in registers. All ways make the same bytes. The variant with a plain sum (`+`) is enough here: its weakness is
 //! a little linearity in the lowest bits, which no storage system can compress or deduplicate.
 
+/// The function [`fill_beginnings`] of a module, by its `step`, `load` and `store` of vectors. Each kind of vector has one of its
+/// own, because the compiler inlines only what has the same features of the processor.
+macro_rules! fill_beginnings {
+    ($feature:literal) => {
+        /// The same as [`super::fill_beginnings`].
+        #[target_feature(enable = $feature)]
+        pub(super) fn fill_beginnings(
+            state: &mut [Words; 4],
+            buffer: &mut [u8],
+            chunk: usize,
+            random: impl Fn(usize) -> usize,
+        ) {
+            let mut current = [load(&state[0]), load(&state[1]), load(&state[2]), load(&state[3])];
+            for chunk in buffer.chunks_mut(chunk) {
+                let length = random(chunk.len());
+                let (steps, rest) = chunk[..length].as_chunks_mut::<STEP>();
+                for place in steps {
+                    store(place, step(&mut current));
+                }
+                if !rest.is_empty() {
+                    let mut last = [0; STEP];
+                    store(&mut last, step(&mut current));
+                    rest.copy_from_slice(&last[..rest.len()]);
+                }
+            }
+            for (words, vectors) in state.iter_mut().zip(current) {
+                let mut bytes = [0; STEP];
+                store(&mut bytes, vectors);
+                for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
+                    *word = u64::from_le_bytes(*bytes);
+                }
+            }
+        }
+    };
+}
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "aarch64")]

@@ -6,35 +6,7 @@ use std::arch::x86_64::*;
 /// The lanes of one word of the state.
 type Vectors = [__m256i; LANES / 4];
 
-/// The same as [`super::fill_beginnings`].
-#[target_feature(enable = "avx2")]
-pub(super) fn fill_beginnings(
-    state: &mut [Words; 4],
-    buffer: &mut [u8],
-    chunk: usize,
-    random: impl Fn(usize) -> usize,
-) {
-    let mut current = [load(&state[0]), load(&state[1]), load(&state[2]), load(&state[3])];
-    for chunk in buffer.chunks_mut(chunk) {
-        let length = random(chunk.len());
-        let (steps, rest) = chunk[..length].as_chunks_mut::<STEP>();
-        for place in steps {
-            store(place, step(&mut current));
-        }
-        if !rest.is_empty() {
-            let mut last = [0; STEP];
-            store(&mut last, step(&mut current));
-            rest.copy_from_slice(&last[..rest.len()]);
-        }
-    }
-    for (words, vectors) in state.iter_mut().zip(current) {
-        let mut bytes = [0; STEP];
-        store(&mut bytes, vectors);
-        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
-            *word = u64::from_le_bytes(*bytes);
-        }
-    }
-}
+fill_beginnings!("avx2");
 
 #[inline]
 #[target_feature(enable = "avx2")]

@@ -23,15 +23,11 @@ pub(crate) fn hertz() -> Option<u64> {
     Some(hertz).filter(|&hertz| hertz > 0)
 }
 
-/// Reads a clock in program order: otherwise a processor may read its counter early, which is not a defect of the counter.
-pub fn in_order(read: impl FnOnce() -> u64) -> u64 {
-    // A counter is no memory: `dsb` waits for the accesses before, and `isb` keeps the instructions in order.
+/// Waits until the instructions before it are done, and keeps those after it from beginning. (A counter is no memory: `dsb`
+/// waits for the accesses before, and `isb` keeps the instructions in order.)
+pub(super) fn fence() {
     // SAFETY: the instructions access nothing.
-    let fence = || unsafe { asm!("dsb ish", "isb", options(nostack, preserves_flags)) };
-    fence();
-    let time = read();
-    fence();
-    time
+    unsafe { asm!("dsb ish", "isb", options(nostack, preserves_flags)) }
 }
 
 /// Keeps the processor busy for about this many cycles: a turn of the loop takes one. (The counter ticks at a rate that has

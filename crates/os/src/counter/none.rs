@@ -1,7 +1,5 @@
 //! An architecture without a counter that is known here: the clock is a system call.
 
-use std::sync::atomic::{Ordering, fence};
-
 #[inline(always)]
 pub(crate) fn read() -> u64 {
     0
@@ -15,12 +13,9 @@ pub(crate) fn hertz() -> Option<u64> {
     None
 }
 
-/// Reads a clock in program order.
-pub fn in_order(read: impl FnOnce() -> u64) -> u64 {
-    fence(Ordering::SeqCst);
-    let time = read();
-    fence(Ordering::SeqCst);
-    time
+/// Keeps accesses to memory in order, which is all that is known here.
+pub(super) fn fence() {
+    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
 }
 
 /// Keeps the processor busy for this many turns of a loop.

@@ -20,14 +20,10 @@ pub(crate) fn hertz() -> Option<u64> {
     None
 }
 
-/// Reads a clock in program order: otherwise a processor may read its counter early, which is not a defect of the counter.
-pub fn in_order(read: impl FnOnce() -> u64) -> u64 {
+/// Waits until the instructions before it are done, and keeps those after it from beginning.
+pub(super) fn fence() {
     // SAFETY: every x86-64 processor has the instruction.
-    let fence = || unsafe { _mm_lfence() };
-    fence();
-    let time = read();
-    fence();
-    time
+    unsafe { _mm_lfence() }
 }
 
 /// Keeps the processor busy for this many ticks of the counter, which runs at the processor's nominal frequency.
