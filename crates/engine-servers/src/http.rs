@@ -84,6 +84,13 @@ struct Flying {
     is_repeated: bool,
 }
 
+impl Flying {
+    /// Its request is over.
+    fn over(&mut self, done: &Done) {
+        (self.marks, self.is_repeated) = (Some(done.marks), done.is_repeated);
+    }
+}
+
 impl HttpEngine {
     /// Creates an engine for this server. It connects with the first request.
     ///
@@ -215,7 +222,7 @@ impl HttpEngine {
     fn list_outcome(&mut self, done: Done) -> Outcome {
         let index = done.token as usize;
         let Flying { length, file, .. } = self.units[index];
-        (self.units[index].marks, self.units[index].is_repeated) = (Some(done.marks), done.is_repeated);
+        self.units[index].over(&done);
         let words = match done.result {
             Ok(answer) if answer.is_success() => match listing::page(&answer) {
                 Ok(page) => {
@@ -266,7 +273,7 @@ impl HttpEngine {
         if self.options.http_s3_list > 0 && method == Some(Method::Get) {
             return self.list_outcome(done);
         }
-        (self.units[index].marks, self.units[index].is_repeated) = (Some(done.marks), done.is_repeated);
+        self.units[index].over(&done);
         let is_read = method == Some(Method::Get);
         let words = match done.result {
             Ok(answer) if answer.is_success() => match self.is_what_was_asked_for(&answer, offset, length) {

@@ -379,13 +379,12 @@ impl HttpEngine {
         match step {
             Step::Begin => self.upload_begun(key, done.result.map_err(|failure| failure.words), is_repeated),
             Step::Part(unit, number, _) => {
+                if self.units[unit as usize].length <= self.uploads().part {
+                    self.units[unit as usize].over(&done);
+                }
                 let outcome = self.granted(done.result.map_err(|failure| failure.words)).and_then(|answer| {
                     Part::of(&answer).ok_or_else(|| "the answer says no ETag of the part".to_owned())
                 });
-                if self.units[unit as usize].length <= self.uploads().part {
-                    let unit = &mut self.units[unit as usize];
-                    (unit.marks, unit.is_repeated) = (Some(done.marks), done.is_repeated);
-                }
                 match outcome {
                     Ok(part) => self.part_over(key, unit, number, Some(part)),
                     Err(words) => {

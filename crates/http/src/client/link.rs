@@ -80,23 +80,19 @@ impl Link {
             _ => unsafe { std::slice::from_raw_parts(start, length) },
         };
         let all = head.len() + body.len();
-        let mut now = None;
-        if self.connection.is_encrypted() && !flight.is_reused && self.connection.is_ready() {
+        let is_new = !flight.is_reused;
+        if is_new && self.connection.is_encrypted() && self.connection.is_ready() {
             flight.marks.secured.get_or_insert_with(Instant::now);
         }
         while flight.sent < all {
-            if !flight.is_reused && flight.marks.connected.is_none() {
-                now = Some(Instant::now());
-            }
+            let before = (is_new && flight.marks.connected.is_none()).then(Instant::now);
             let head_left = &head[flight.sent.min(head.len())..];
             let body_left = &body[flight.sent.saturating_sub(head.len())..];
             match self.connection.send(head_left, body_left) {
                 Ok(count) => {
                     flight.sent += count;
                     // It was connected before these bytes were accepted.
-                    if !flight.is_reused && flight.marks.connected.is_none() {
-                        flight.marks.connected = now;
-                    }
+                    flight.marks.connected = flight.marks.connected.or(before);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
