@@ -85,28 +85,19 @@ def build(release, arch, package, files, fields, scripts=(), conffiles=()):
     return path
 
 
-def scripts(services):
-    """The maintainer scripts of the services."""
-    for name in ["preinst", "postinst", "prerm", "postrm"]:
-        path = ROOT / f"deploy/deb/{name}"
-        if services and path.exists():
-            yield name, path.read_bytes()
-
-
 def make(release, arch, files):
     need("dpkg-deb", "dpkg")
-    services = tree.services()
-    all_files = [File(f"usr/{file.path}", file.data, file.mode == 0o755) for file in installed(files)] + services
-    settings = [file.path for file in services if file.path.startswith("etc/")]
+    all_files = tree.system(installed(files))
+    settings = [file.path for file in all_files if file.path.startswith("etc/")]
     fields = {
         "Section": "utils",
         "Priority": "optional",
         # passwd: the services have a user.
-        "Depends": "libc6 (>= 2.17)" + (", passwd" if services else ""),
+        "Depends": "libc6 (>= 2.17), passwd",
         "Suggests": ", ".join(vendors.packages("debian")),
         "Description": f"{texts.SUMMARY}\n{folded(texts.ABOUT)}",
     }
-    main = build(release, arch.name, "iolite", all_files, fields, scripts(services), settings)
+    main = build(release, arch.name, "iolite", all_files, fields, tree.scripts("deb"), settings)
 
     names = [File("usr/bin/fio", link="iolite"), File("usr/share/man/man1/fio.1.gz", link="iolite.1.gz")]
     fields = {

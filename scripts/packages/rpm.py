@@ -9,11 +9,8 @@ import time
 import texts
 import tree
 import vendors
-from common import ROOT, WORK, fresh, need, run
+from common import WORK, fresh, need, run
 from tree import File
-
-# In the order in which rpm wants them. Each is a file deploy/rpm/NAME.
-SCRIPTS = ["pre", "post", "preun", "postun"]
 
 
 def installed(files):
@@ -92,26 +89,18 @@ def build(release, arch, package, files, *spec_parts):
     return release.out / f"{package}-{release.system}-1.{arch}.rpm"
 
 
-def scripts(services):
-    for name in SCRIPTS:
-        path = ROOT / f"deploy/rpm/{name}"
-        if services and path.exists():
-            yield name, path.read_text()
-
-
 def make(release, arch, files):
     need("rpmbuild", "rpm")
-    services = tree.services()
-    all_files = [File(f"usr/{file.path}", file.data, file.mode == 0o755) for file in installed(files)] + services
+    all_files = tree.system(installed(files))
     fields = [
         ("AutoReqProv", "no"),
         ("Requires", "libc.so.6(GLIBC_2.17)(64bit)"),
-        *([("Requires(post)", "/usr/sbin/useradd")] if services else []),
+        # The services have a user.
+        ("Requires(post)", "/usr/sbin/useradd"),
         *(("Suggests", name) for name in vendors.packages("rhel")),
     ]
-    main = build(
-        release, arch.rpm, "iolite", all_files, texts.SUMMARY, texts.ABOUT, fields, list(scripts(services))
-    )
+    scripts = [(name, text.decode()) for name, text in tree.scripts("rpm")]
+    main = build(release, arch.rpm, "iolite", all_files, texts.SUMMARY, texts.ABOUT, fields, scripts)
     names = [File("usr/bin/fio", link="iolite"), File("usr/share/man/man1/fio.1.gz", link="iolite.1.gz")]
     fields = [
         ("AutoReqProv", "no"),

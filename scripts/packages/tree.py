@@ -11,14 +11,14 @@ from common import ROOT, WORK, fresh, run
 
 DOC = "share/doc/iolite"
 LICENCES = ["LICENSE-APACHE", "LICENSE-MIT"]
-# Made by scripts/licences: the licences of all dependencies.
-THIRD_PARTY = ["THIRD-PARTY.html", "THIRD-PARTY.txt"]
+# Made by scripts/licences, which scripts/package runs: the licences of all dependencies.
+THIRD_PARTY = ROOT / "target/licences/THIRD-PARTY.txt"
 COMPLETIONS = {
     "bash": "share/bash-completion/completions/iolite",
     "zsh": "share/zsh/site-functions/_iolite",
     "fish": "share/fish/vendor_completions.d/iolite.fish",
 }
-# Of deploy/systemd, as far as the checkout has them.
+# Of deploy/systemd.
 SERVICES = {
     "iolite-agent.service": "usr/lib/systemd/system/iolite-agent.service",
     "iolite-web.service": "usr/lib/systemd/system/iolite-web.service",
@@ -36,12 +36,6 @@ class File:
         self.data = data
         self.mode = 0o755 if program else 0o644
         self.link = link
-
-
-def third_party():
-    """The licences of the dependencies, if they have been gathered."""
-    found = [ROOT / "target/licences" / name for name in THIRD_PARTY]
-    return [path for path in found if path.exists()]
 
 
 def completions():
@@ -66,7 +60,7 @@ def common(shells):
     files.append(File("include/iolite-engine.h", (ROOT / "include/iolite-engine.h").read_bytes()))
     for name in ["README.md", "CHANGELOG.md", *LICENCES]:
         files.append(File(f"{DOC}/{name}", (ROOT / name).read_bytes()))
-    files += [File(f"{DOC}/{path.name}", path.read_bytes()) for path in third_party()]
+    files.append(File(f"{DOC}/{THIRD_PARTY.name}", THIRD_PARTY.read_bytes()))
     for path in tracked("docs", "examples", "deploy"):
         # The manual and the services are where the system looks for them.
         if path.suffix == ".1" or path.parts[1] in ("systemd", "deb", "rpm"):
@@ -78,8 +72,19 @@ def common(shells):
 
 def services():
     """The services of systemd with their user and settings, by their places in the system."""
-    found = [(ROOT / "deploy/systemd" / name, place) for name, place in SERVICES.items()]
-    return [File(place, path.read_bytes()) for path, place in found if path.exists()]
+    return [File(place, (ROOT / "deploy/systemd" / name).read_bytes()) for name, place in SERVICES.items()]
+
+
+def system(files):
+    """The files of a package of a system: those below /usr, and the services."""
+    return [File(f"usr/{file.path}", file.data, file.mode == 0o755) for file in files] + services()
+
+
+def scripts(kind):
+    """The maintainer scripts of a kind of package: the name of each, and its bytes."""
+    names = ["preinst", "pre", "postinst", "post", "prerm", "preun", "postrm", "postun"]
+    paths = [ROOT / f"deploy/{kind}/{name}" for name in names]
+    return [(path.name, path.read_bytes()) for path in paths if path.exists()]
 
 
 def lay(files, below):

@@ -9,7 +9,7 @@ import zipfile
 import build
 import texts
 from common import ROOT, Failed, run
-from tree import LICENCES, third_party
+from tree import LICENCES, THIRD_PARTY
 
 
 def record(data):
@@ -21,7 +21,7 @@ def make(release, arch, files):
     tags = [f"py3-none-manylinux_2_17_{arch.rpm}", f"py3-none-manylinux2014_{arch.rpm}"]
     information = f"iolite-{release.python}.dist-info"
     data = f"iolite-{release.python}.data"
-    licences = [(path.name, path.read_bytes()) for path in [*(ROOT / name for name in LICENCES), *third_party()]]
+    licences = [(path.name, path.read_bytes()) for path in [*(ROOT / name for name in LICENCES), THIRD_PARTY]]
     metadata = [
         "Metadata-Version: 2.4",
         "Name: iolite",
