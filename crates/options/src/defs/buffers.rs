@@ -92,7 +92,8 @@ pub static CONTENT: &[Definition] = &[
 ];
 
 /// The size of huge pages.
-pub static HUGE_PAGES: &[Definition] = &[buffers("hugepage-size", Kind::Int, "Size of a huge page")
-    .default("2097152")
-    .min(0)
-    .lands(put!(buffers.hugepage_size, number()))];
+pub static HUGE_PAGES: &[Definition] =
+    &[buffers("hugepage-size", Kind::Int, "Size of a huge page; if it is left out, the kernel's own")
+        .default("2097152")
+        .min(0)
+        .lands(put!(buffers.hugepage_size, number()))];
