@@ -9,6 +9,7 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
 
 /// The maximum number of bytes that rustls buffers before they are sent.
 const ENCRYPTED_AHEAD: usize = 256 << 10;
@@ -27,6 +28,8 @@ struct Encryption {
     received: Box<[u8]>,
     /// The range of `received` that rustls has not taken yet.
     untaken: Range<usize>,
+    /// When the handshake was over. What had been buffered until then went out at once.
+    secured: Option<Instant>,
 }
 
 /// A socket with the traits that rustls needs.
@@ -76,13 +79,23 @@ impl Connection {
         }
         let encryption = encryption.map(|mut tls| {
             tls.set_buffer_limit(Some(ENCRYPTED_AHEAD));
-            Box::new(Encryption { tls, received: vec![0; ENCRYPTED_PIECE].into(), untaken: 0..0 })
+            Box::new(Encryption {
+                tls,
+                received: vec![0; ENCRYPTED_PIECE].into(),
+                untaken: 0..0,
+                secured: None,
+            })
         });
         Ok(Connection { socket: Socket(socket), encryption })
     }
 
     pub(crate) fn is_encrypted(&self) -> bool {
         self.encryption.is_some()
+    }
+
+    /// When the handshake was over; `None` = it is not, or there is none.
+    pub(crate) fn secured(&self) -> Option<Instant> {
+        self.encryption.as_ref()?.secured
     }
 
     /// Why connecting failed; `None` = it has not failed.
@@ -142,7 +155,7 @@ impl Connection {
     /// Receives as many bytes as fit, first into `first` and then into `second`; 0 = the server has ended the
     /// connection. `first` must not be empty. An encrypted connection fills only `first`.
     pub(crate) fn receive(&mut self, first: &mut [u8], second: &mut [u8]) -> io::Result<usize> {
-        let Some(Encryption { tls, received, untaken }) = self.encryption.as_deref_mut() else {
+        let Some(Encryption { tls, received, untaken, secured }) = self.encryption.as_deref_mut() else {
             if second.is_empty() {
                 return self.socket.read(first);
             }
@@ -173,6 +186,9 @@ impl Connection {
                 // Tries to send the alert that explains the error to the server.
                 let _ = write_out(tls, &mut self.socket);
                 return Err(io::Error::other(error));
+            }
+            if !tls.is_handshaking() {
+                secured.get_or_insert_with(Instant::now);
             }
             if tls.wants_write() {
                 would_wait(write_out(tls, &mut self.socket))?;

@@ -81,9 +81,6 @@ impl Link {
         };
         let all = head.len() + body.len();
         let is_new = !flight.is_reused;
-        if is_new && self.connection.is_encrypted() && self.connection.is_ready() {
-            flight.marks.secured.get_or_insert_with(Instant::now);
-        }
         while flight.sent < all {
             let before = (is_new && flight.marks.connected.is_none()).then(Instant::now);
             let head_left = &head[flight.sent.min(head.len())..];
@@ -106,6 +103,9 @@ impl Link {
         }
         if flight.marks.sent.is_none() && self.connection.is_ready() && !self.connection.holds_back() {
             flight.marks.sent = Some(Instant::now());
+        }
+        if is_new {
+            flight.marks.secured = self.connection.secured();
         }
         Ok(())
     }
@@ -155,6 +155,14 @@ impl Link {
                 flight.incoming.received((count - self.filled) as u64);
             } else {
                 flight.marks.first_byte.get_or_insert_with(Instant::now);
+                if !flight.is_reused {
+                    // The end of the handshake and the answer may both have come since the last look.
+                    flight.marks.secured = self.connection.secured();
+                    let all = flight.request.head.len() + flight.request.body.1;
+                    if flight.sent == all && !self.connection.holds_back() {
+                        flight.marks.sent = flight.marks.sent.or(flight.marks.secured);
+                    }
+                }
                 self.filled += count;
                 let mut place = match flight.request.sink {
                     Sink::Memory(..) => Place::Memory(memory),
