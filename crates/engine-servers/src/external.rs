@@ -8,7 +8,7 @@ mod library;
 mod storage;
 
 use self::library::Loaded;
-use crate::completed_later::{Completer, Completions, threads_started_by};
+use iolite_engine::completed_later::{Completer, Completions, threads_started_by};
 use iolite_engine::file::Files;
 use iolite_engine::{
     Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Storage, Unit,

@@ -9,9 +9,9 @@ mod storage;
 mod volume;
 
 use self::volume::{Volume, about, checked, in_words, last_errno, volume_name};
-use crate::by_index::ByIndex;
-use crate::completed_later::threads_started_by;
-use crate::completed_later::tickets::{Act, Ticket, Tickets, has_tickets};
+use iolite_engine::by_index::ByIndex;
+use iolite_engine::completed_later::threads_started_by;
+use iolite_engine::completed_later::tickets::{Act, Ticket, Tickets, has_tickets};
 use iolite_engine::library::Handle;
 use iolite_engine::{
     Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Storage, Unit,

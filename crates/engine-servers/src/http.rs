@@ -16,8 +16,8 @@ mod storage;
 
 use self::ledger::Ledger;
 use self::multipart::{Uploads, Write as PartWrite};
-use crate::by_index::ByIndex;
-use crate::completed_later::MonotonicClock;
+use iolite_engine::by_index::ByIndex;
+use iolite_engine::completed_later::MonotonicClock;
 use iolite_engine::{
     Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Requests,
     StageEnds, Storage, Unit,
@@ -110,7 +110,7 @@ impl HttpEngine {
             block: config.block,
             files: ByIndex::with_room(config.files),
             units: vec![Flying::default(); config.depth],
-            clock: MonotonicClock::new(),
+            clock: MonotonicClock::now(),
             name: String::new(),
             missing: 0,
             cursors: Vec::new(),

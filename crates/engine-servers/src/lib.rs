@@ -1,17 +1,14 @@
 //! The engines whose I/O a server or a library completes later: objects, exports, images, volumes, connections, and
 //! engines in shared objects.
 //!
-//! What they share (units in flight at a library, its threads, silent servers, connections that the worker drives) is in
-//! `completed_later`.
+//! What they share is in [`iolite_engine::completed_later`] (units in flight at a library, its threads), `driven_by_worker`
+//! (connections that make progress only while the worker drives them) and `server_timeout`.
 
-mod by_index;
 mod ceph;
-mod completed_later;
+mod driven_by_worker;
 mod external;
 mod gfapi;
 mod http;
-#[cfg(feature = "hdfs")]
-mod libhdfs;
 mod libiscsi;
 mod nbd;
 mod net;
@@ -19,13 +16,11 @@ mod nfs;
 mod rados;
 mod rbd;
 mod rdma;
+mod server_timeout;
 
-pub use self::completed_later::has_lent_memory;
 pub use self::external::{OpenedExternal, describe_external, open_external};
 pub use self::gfapi::{GfapiAsyncEngine, GfapiEngine};
 pub use self::http::HttpEngine;
-#[cfg(feature = "hdfs")]
-pub use self::libhdfs::LibhdfsEngine;
 pub use self::libiscsi::LibiscsiEngine;
 pub use self::nbd::NbdEngine;
 pub use self::net::{NetEngine, NetspliceEngine};

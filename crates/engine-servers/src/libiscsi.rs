@@ -11,10 +11,10 @@ mod storage;
 use self::address::Address;
 use self::disk::{Data, Disk, Login, NAP, transfer, wait};
 use self::library::Library;
-use crate::by_index::{ByIndex, Reasons};
-use crate::completed_later::answered_at;
-use crate::completed_later::driven_by_worker::DrivenByWorker;
-use crate::completed_later::server_timeout::ServerTimeout;
+use crate::driven_by_worker::DrivenByWorker;
+use crate::server_timeout::ServerTimeout;
+use iolite_engine::by_index::{ByIndex, Reasons};
+use iolite_engine::completed_later::answered_at;
 use iolite_engine::{
     Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, StageEnds, Storage,
     Unit,

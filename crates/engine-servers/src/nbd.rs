@@ -8,10 +8,10 @@ mod library;
 mod storage;
 
 use self::connection::{Command, Connection};
-use crate::by_index::Reasons;
-use crate::completed_later::answered_at;
-use crate::completed_later::driven_by_worker::DrivenByWorker;
-use crate::completed_later::server_timeout::ServerTimeout;
+use crate::driven_by_worker::DrivenByWorker;
+use crate::server_timeout::ServerTimeout;
+use iolite_engine::by_index::Reasons;
+use iolite_engine::completed_later::answered_at;
 use iolite_engine::{
     Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, StageEnds, Storage,
     Unit,

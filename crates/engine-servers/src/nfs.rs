@@ -9,9 +9,9 @@
 
 mod storage;
 
-use crate::by_index::{ByIndex, Reasons};
-use crate::completed_later::driven_by_worker::DrivenByWorker;
-use crate::completed_later::{MonotonicClock, answered_at};
+use crate::driven_by_worker::DrivenByWorker;
+use iolite_engine::by_index::{ByIndex, Reasons};
+use iolite_engine::completed_later::{MonotonicClock, answered_at};
 use iolite_engine::is_asked_to_stop;
 use iolite_engine::{
     Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, StageEnds,
@@ -71,7 +71,7 @@ impl NfsEngine {
         Ok(NfsEngine {
             session,
             files,
-            clock: MonotonicClock::new(),
+            clock: MonotonicClock::now(),
             answered: ByIndex::with_room(config.depth),
             reasons: Reasons::with_room(config.depth),
             idle,

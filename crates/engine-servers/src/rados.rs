@@ -6,10 +6,10 @@
 
 mod storage;
 
-use crate::by_index::ByIndex;
 use crate::ceph::{Failed, Librados, Pool, in_words, is_down, text};
-use crate::completed_later::threads_started_by;
-use crate::completed_later::tickets::{Act, Ticket, Tickets, has_tickets};
+use iolite_engine::by_index::ByIndex;
+use iolite_engine::completed_later::threads_started_by;
+use iolite_engine::completed_later::tickets::{Act, Ticket, Tickets, has_tickets};
 use iolite_engine::library::Handle;
 use iolite_engine::{Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage, Unit};
 use iolite_options::engines::RadosOptions;

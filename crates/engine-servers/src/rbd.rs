@@ -9,10 +9,10 @@ mod librbd;
 
 use self::image::Image;
 use self::librbd::Librbd;
-use crate::by_index::ByIndex;
 use crate::ceph::{Failed, Pool, in_words, is_down};
-use crate::completed_later::threads_started_by;
-use crate::completed_later::tickets::{Act, Ticket, Tickets, has_tickets};
+use iolite_engine::by_index::ByIndex;
+use iolite_engine::completed_later::threads_started_by;
+use iolite_engine::completed_later::tickets::{Act, Ticket, Tickets, has_tickets};
 use iolite_engine::library::Handle;
 use iolite_engine::{
     Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage, Stored, Unit,

@@ -19,7 +19,7 @@ mod library;
 mod traffic;
 mod words;
 
-use crate::completed_later::driven_by_worker::DrivenByWorker;
+use crate::driven_by_worker::DrivenByWorker;
 use connection::{Connection, Memory, Own, SLICE};
 use iolite_engine::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit,

@@ -6,8 +6,8 @@
 //!
 //! Engines are in rooms by what they need: `engine-local` (what the loop is compiled for, and other system calls on
 //! files and block devices), `engine-devices` (commands of SCSI, NVMe, flash, persistent memory), `engine-calls` (names,
-//! extents, work without I/O), and `engine-servers` (servers and libraries that complete a unit later). Only `engines`
-//! knows them all: it creates the engine that a job names.
+//! extents, work without I/O), `engine-servers` (servers and libraries that complete a unit later) and `engine-hdfs` (one of them,
+//! with a large client). Only `engines` knows them all: it creates the engine that a job names.
 //!
 //! # Writing an engine
 //!
@@ -22,13 +22,15 @@
 //! | opens a vendor's library | [`library`] |
 //! | has its own storage | [`Storage`], given by [`Engine::storage`] |
 //! | must load a library to be tried | `loads_library` in its entry, and [`in_child_process()`] |
-//! | has a server or a library that completes units later | `engine-servers/src/completed_later.rs` |
+//! | has a server or a library that completes units later | [`completed_later`] |
 //! | acts on names | `NameEngine` in `engine-calls/src/names/mod.rs`, which leaves only the action on a name |
 //! | acts on names or extents, or works without I/O | [`UnitKind`], which decides how its units are prepared and counted |
 //!
 //! [`UnitKind`]: iolite_options::engines::UnitKind
 
 mod boxed;
+pub mod by_index;
+pub mod completed_later;
 mod config;
 mod error;
 pub mod file;

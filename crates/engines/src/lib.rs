@@ -11,6 +11,6 @@ pub use self::registry::{build, probe, stack_of, storage_of};
 pub use iolite_engine::Visitor;
 pub use iolite_engine_local::io_uring::setup::features as io_uring_features;
 #[cfg(feature = "servers")]
-pub use iolite_engine_servers::{describe_external, has_lent_memory};
+pub use iolite_engine_servers::describe_external;
 #[cfg(not(feature = "servers"))]
-pub use registry::{describe_external, has_lent_memory};
+pub use registry::describe_external;

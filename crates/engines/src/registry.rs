@@ -10,12 +10,12 @@ use iolite_engine_calls::{
     FtruncateEngine, NameEngine, PageFaultEngine, RingAct, RingNameEngine, Stat,
 };
 use iolite_engine_devices::{BsgEngine, DevDaxEngine, IoUringCmdEngine, LibpmemEngine, MtdEngine, SgEngine};
+#[cfg(feature = "hdfs")]
+use iolite_engine_hdfs::LibhdfsEngine;
 use iolite_engine_local::{
     IoUringEngine, LibaioEngine, MmapEngine, NullEngine, PosixAioEngine, PsyncEngine, Pvsync2Engine,
     PvsyncEngine, SpliceEngine, SyncEngine, VsyncEngine,
 };
-#[cfg(feature = "hdfs")]
-use iolite_engine_servers::LibhdfsEngine;
 #[cfg(feature = "servers")]
 use iolite_engine_servers::{
     GfapiAsyncEngine, GfapiEngine, HttpEngine, LibiscsiEngine, NbdEngine, NetEngine, NetspliceEngine,
@@ -97,12 +97,6 @@ fn absent(name: &str) -> EngineError {
 #[cfg(not(feature = "servers"))]
 pub fn describe_external(_library: &std::path::Path) -> Result<iolite_options::engines::Facets, EngineError> {
     Err(absent("external"))
-}
-
-/// Whether a library that was abandoned may still use memory of this process: there is none.
-#[cfg(not(feature = "servers"))]
-pub fn has_lent_memory() -> bool {
-    false
 }
 
 /// Makes an engine and passes it to the visitor with its own type, so that the visitor's code is compiled for it.

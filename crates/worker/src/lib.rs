@@ -65,8 +65,9 @@ use io_loop::{
     StageStamps,
 };
 use iolite_content::Content;
+use iolite_engine::completed_later::has_lent_memory;
 use iolite_engine::{BufferLayout, Engine, EngineConfig, Errno, Requests};
-use iolite_engines::{Visitor, has_lent_memory};
+use iolite_engines::Visitor;
 use iolite_logs::Recorder;
 use iolite_os::clock::Clock;
 use iolite_os::message::Message;

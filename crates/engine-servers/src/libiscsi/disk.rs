@@ -2,7 +2,7 @@
 
 use super::address::Address;
 use super::library::{Callback, Context, FROM_DISK, Library, NO_DATA, NORMAL, Sent, TO_DISK, Task};
-use crate::completed_later::server_timeout::ServerTimeout;
+use crate::server_timeout::ServerTimeout;
 use iolite_engine::Errno;
 use iolite_engine::is_asked_to_stop;
 use iolite_os::explained;

@@ -1,8 +1,8 @@
 //! A connection to an NBD server, and the commands in flight on it.
 
 use super::library::{Callback, FUA, Library, READABLE, Raw, SMALLEST, WRITABLE};
-use crate::completed_later::driven_by_worker::DrivenByWorker;
-use crate::completed_later::server_timeout::ServerTimeout;
+use crate::driven_by_worker::DrivenByWorker;
+use crate::server_timeout::ServerTimeout;
 use iolite_engine::is_asked_to_stop;
 use iolite_engine::{EngineError, Errno};
 use iolite_options::engines::masked;

@@ -9,7 +9,7 @@ use super::abi::{
 use super::connection::{Connection, SLICE, ready};
 use super::greeting::Place;
 use super::words;
-use crate::completed_later::driven_by_worker::DrivenByWorker;
+use crate::driven_by_worker::DrivenByWorker;
 use iolite_engine::{Errno, Outcome, Unit, WITHDRAWN};
 use std::collections::VecDeque;
 use std::ffi::CStr;

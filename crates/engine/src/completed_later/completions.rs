@@ -1,14 +1,14 @@
 //! Completions that come from threads of a library.
 //!
 //! A library (librados, libgfapi, …) reports finished requests by callbacks on its own threads. The engine gives the
-//! callback a [`Completer`], which may be used from any thread, and answers [`Engine::reap`](iolite_engine::Engine::reap) from
+//! callback a [`Completer`], which may be used from any thread, and answers [`Engine::reap`](crate::Engine::reap) from
 //! the [`Completions`] that it keeps.
 //!
 //! Each unit has one slot for its outcome, and the slots of completed units form a list: a thread that completes a unit
 //! changes two words, without allocating or blocking. It wakes the worker only if the worker sleeps. The worker sleeps
 //! on a futex, so sleeping and waking are one system call each.
 
-use iolite_engine::{Completion, Errno, Outcome};
+use crate::{Completion, Errno, Outcome};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
@@ -104,7 +104,7 @@ impl Completions {
         self.in_flight
     }
 
-    /// As [`Engine::reap`](iolite_engine::Engine::reap).
+    /// As [`Engine::reap`](crate::Engine::reap).
     ///
     /// # Errors
     /// The system cannot wait.

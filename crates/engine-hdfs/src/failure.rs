@@ -10,18 +10,18 @@ const MOST_MESSAGES: usize = 8;
 
 /// Why a request failed.
 #[derive(Clone, Debug)]
-pub(super) struct Failure {
-    pub(super) errno: i32,
-    pub(super) words: String,
+pub(crate) struct Failure {
+    pub(crate) errno: i32,
+    pub(crate) words: String,
 }
 
 impl Failure {
-    pub(super) fn new(errno: i32, words: impl Into<String>) -> Failure {
+    pub(crate) fn new(errno: i32, words: impl Into<String>) -> Failure {
         Failure { errno, words: words.into() }
     }
 
     /// A transfer of data failed. It needs connections to datanodes, and to the namenode for the addresses of new blocks.
-    pub(super) fn of_data(error: HdfsError) -> Failure {
+    pub(crate) fn of_data(error: HdfsError) -> Failure {
         let failure = Failure::from(error);
         let what = match failure.errno {
             libc::ECONNREFUSED => "refuses the connection",
@@ -35,19 +35,19 @@ impl Failure {
     }
 
     /// The server did not answer in time.
-    pub(super) fn timeout(limit: Duration) -> Failure {
+    pub(crate) fn timeout(limit: Duration) -> Failure {
         let words = format!("no answer within {} s (hdfs_timeout)", limit.as_secs_f64());
         Failure::new(libc::ETIMEDOUT, words)
     }
 
     /// Prefixes the message with the name of the chunk or server.
-    pub(super) fn about(self, what: &str) -> Failure {
+    pub(crate) fn about(self, what: &str) -> Failure {
         Failure { words: format!("{what}: {}", self.words), ..self }
     }
 
     /// Combines the failures of several requests: the error number of the first one, and up to [`MOST_MESSAGES`]
     /// different messages.
-    pub(super) fn of_all(failures: Vec<Failure>) -> Result<(), Failure> {
+    pub(crate) fn of_all(failures: Vec<Failure>) -> Result<(), Failure> {
         let Some(errno) = failures.first().map(|failure| failure.errno) else { return Ok(()) };
         let mut messages: Vec<String> = Vec::new();
         for Failure { words, .. } in failures {
@@ -65,7 +65,7 @@ impl Failure {
     }
 
     /// The file does not exist.
-    pub(super) fn is_missing(&self) -> bool {
+    pub(crate) fn is_missing(&self) -> bool {
         self.errno == libc::ENOENT
     }
 }

@@ -2,7 +2,7 @@
 //! completion.
 
 use crate::completed_later::{Completer, Completions, answered_at};
-use iolite_engine::{BufferLayout, Completion, Errno, LAST_WAIT, Outcome, Queued, StageEnds, Unit};
+use crate::{BufferLayout, Completion, Errno, LAST_WAIT, Outcome, Queued, StageEnds, Unit};
 use iolite_os::time::monotonic_ns;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// The kind of a unit, as far as its completion depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
+pub enum Act {
     /// It reads all of its bytes.
     Read,
     /// It reads, and missing data reads as zeros.
@@ -23,21 +23,25 @@ pub(crate) enum Act {
 
 /// A unit in flight, and its outcome.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Flight {
-    pub(crate) act: Act,
-    pub(crate) buffer: *mut u8,
-    pub(crate) length: u64,
-    pub(crate) file: u32,
+pub struct Flight {
+    /// Its kind.
+    pub act: Act,
+    /// Its memory.
+    pub buffer: *mut u8,
+    /// Its bytes.
+    pub length: u64,
+    /// The index of its file.
+    pub file: u32,
     /// The library's result.
-    pub(crate) result: i64,
+    pub result: i64,
     /// The error number; 0 = success.
-    pub(crate) errno: i32,
+    pub errno: i32,
     /// `CLOCK_MONOTONIC` when the library completed it; 0 = it has not.
     answered: u64,
 }
 
 /// The ticket of a unit.
-pub(crate) struct Ticket {
+pub struct Ticket {
     completer: Completer,
     unit: u32,
     flight: UnsafeCell<Flight>,
@@ -49,13 +53,11 @@ unsafe impl Sync for Ticket {}
 // SAFETY: as above; the buffer is the unit's, and moves with it.
 unsafe impl Send for Ticket {}
 
-/// The part of [`Engine`](iolite_engine::Engine) for engines whose units have tickets, in `self.tickets`.
+/// The part of [`Engine`](crate::Engine) for engines whose units have tickets, in `self.tickets`.
+#[macro_export]
 macro_rules! has_tickets {
     () => {
-        fn prepare(
-            &mut self,
-            layout: &iolite_engine::BufferLayout,
-        ) -> Result<(), iolite_engine::EngineError> {
+        fn prepare(&mut self, layout: &$crate::BufferLayout) -> Result<(), $crate::EngineError> {
             self.tickets.prepare(layout);
             Ok(())
         }
@@ -65,8 +67,8 @@ macro_rules! has_tickets {
             min: usize,
             max: usize,
             timeout: Option<std::time::Duration>,
-            done: &mut Vec<iolite_engine::Completion>,
-        ) -> Result<(), iolite_engine::Errno> {
+            done: &mut Vec<$crate::Completion>,
+        ) -> Result<(), $crate::Errno> {
             self.tickets.reap(min, max, timeout, done)
         }
 
@@ -74,15 +76,15 @@ macro_rules! has_tickets {
             self.tickets.stop();
         }
 
-        fn stage_ends(&self, unit: u32) -> Option<iolite_engine::StageEnds> {
+        fn stage_ends(&self, unit: u32) -> Option<$crate::StageEnds> {
             self.tickets.stage_ends(unit)
         }
     };
 }
-pub(crate) use has_tickets;
+pub use crate::has_tickets;
 
 /// The tickets of all units of a worker.
-pub(crate) struct Tickets {
+pub struct Tickets {
     completions: Option<Completions>,
     all: Box<[Ticket]>,
     /// The worker polls for completions without sleeping.
@@ -106,12 +108,12 @@ const SPELL: Duration = Duration::from_millis(10);
 
 impl Tickets {
     /// Without tickets: `prepare` creates them when their number is known.
-    pub(crate) fn new(busy_poll: bool) -> Tickets {
+    pub fn new(busy_poll: bool) -> Tickets {
         Tickets { completions: None, all: Box::default(), busy_poll, stops: None, is_given_up: false }
     }
 
     /// Creates a ticket for each unit that has a buffer.
-    pub(crate) fn prepare(&mut self, layout: &BufferLayout) {
+    pub fn prepare(&mut self, layout: &BufferLayout) {
         let completions = Completions::new(layout.count.max(layout.depth));
         let blank = Flight {
             act: Act::Other,
@@ -132,7 +134,7 @@ impl Tickets {
     ///
     /// # Errors
     /// There is no such unit, or the library was abandoned.
-    pub(crate) fn begin(&mut self, unit: &Unit, act: Act) -> Result<*const Ticket, Errno> {
+    pub fn begin(&mut self, unit: &Unit, act: Act) -> Result<*const Ticket, Errno> {
         if self.is_given_up {
             return Err(Errno(libc::ETIMEDOUT));
         }
@@ -167,9 +169,9 @@ impl Tickets {
         Some(Errno(errno))
     }
 
-    /// The answer to [`Engine::queue`](iolite_engine::Engine::queue) for a unit that was passed to the library. If the
+    /// The answer to [`Engine::queue`](crate::Engine::queue) for a unit that was passed to the library. If the
     /// library has refused it, with this negative result, `release` frees what the callback would have freed.
-    pub(crate) fn answer<T>(
+    pub fn answer<T>(
         &mut self,
         unit: u32,
         submitted: Result<(), (i32, T)>,
@@ -187,8 +189,11 @@ impl Tickets {
         }
     }
 
-    /// As [`Engine::reap`](iolite_engine::Engine::reap).
-    pub(crate) fn reap(
+    /// As [`Engine::reap`](crate::Engine::reap).
+    ///
+    /// # Errors
+    /// Waiting failed, or was interrupted (`EINTR`).
+    pub fn reap(
         &mut self,
         min: usize,
         max: usize,
@@ -229,7 +234,7 @@ impl Tickets {
     }
 
     /// The job has been asked to end: from now on, units in flight have limited time.
-    pub(crate) fn stop(&mut self) {
+    pub fn stop(&mut self) {
         self.stops.get_or_insert_with(Instant::now);
     }
 
@@ -247,14 +252,14 @@ impl Tickets {
     }
 
     /// Why units were abandoned; `None` = none were.
-    pub(crate) fn why_given_up(&self) -> Option<String> {
+    pub fn why_given_up(&self) -> Option<String> {
         self.is_given_up
             .then(|| format!("no answer in {} s after the job was asked to end", LAST_WAIT.as_secs()))
     }
 
     /// Waits, but not for ever, until the library has completed all units. False = it has not: then nothing that it
     /// uses may be freed.
-    pub(crate) fn drain(&mut self) -> bool {
+    pub fn drain(&mut self) -> bool {
         self.stop();
         let mut done = Vec::new();
         while self.completions.as_ref().is_some_and(|completions| completions.in_flight() > 0) {
@@ -267,17 +272,17 @@ impl Tickets {
     }
 
     /// Leaves tickets in place for the library, which may use them until the process ends.
-    pub(crate) fn leave(&mut self) {
+    pub fn leave(&mut self) {
         std::mem::forget(std::mem::replace(self, Tickets::new(false)));
     }
 
-    /// As [`Engine::stage_ends`](iolite_engine::Engine::stage_ends).
-    pub(crate) fn stage_ends(&self, unit: u32) -> Option<StageEnds> {
+    /// As [`Engine::stage_ends`](crate::Engine::stage_ends).
+    pub fn stage_ends(&self, unit: u32) -> Option<StageEnds> {
         answered_at(self.flight(unit)?.answered)
     }
 
     /// The outcome of a unit that is not in flight; `None` = unknown.
-    pub(crate) fn flight(&self, unit: u32) -> Option<Flight> {
+    pub fn flight(&self, unit: u32) -> Option<Flight> {
         if self.is_given_up {
             return None;
         }
@@ -289,7 +294,7 @@ impl Tickets {
 impl Ticket {
     /// The library has completed the unit: bytes, or a negated error number. Called once for each accepted unit, by a
     /// thread of the library.
-    pub(crate) fn complete(&self, result: i64) {
+    pub fn complete(&self, result: i64) {
         // SAFETY: until the unit is complete, its flight belongs to this thread.
         let flight = unsafe { &mut *self.flight.get() };
         flight.result = result;

@@ -1,7 +1,7 @@
 //! `libhdfs`: files on HDFS, in chunks.
 //!
 //! HDFS files cannot be modified in place, so a file of the job is stored as many HDFS files, its chunks (see
-//! `libhdfs/chunks.rs`). The client is written in Rust: it needs neither Java nor the library after which the engine
+//! `chunks.rs`). The client is written in Rust: it needs neither Java nor the library after which the engine
 //! is named. It runs on its own thread, which completes the units. The job's depth limits how many run concurrently.
 
 mod chunks;
@@ -12,9 +12,9 @@ mod storage;
 use self::chunks::{Chunks, Line, Part, Place, Slot, Syncs, is_idle, parts, take_place};
 use self::cluster::Cluster;
 use self::failure::Failure;
-use crate::by_index::ByIndex;
-use crate::completed_later::tickets::{Act, Ticket, Tickets, has_tickets};
 use bytes::Bytes;
+use iolite_engine::by_index::ByIndex;
+use iolite_engine::completed_later::tickets::{Act, Ticket, Tickets, has_tickets};
 use iolite_engine::{Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage, Unit};
 use iolite_options::engines::HdfsOptions;
 use iolite_os::explained;

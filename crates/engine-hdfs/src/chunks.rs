@@ -23,15 +23,15 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// The part of an I/O that lies in one chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    pub(super) chunk: u64,
+pub(crate) struct Part {
+    pub(crate) chunk: u64,
     /// Its offset in the chunk.
-    pub(super) offset: u64,
-    pub(super) length: usize,
+    pub(crate) offset: u64,
+    pub(crate) length: usize,
 }
 
 /// Splits a range of a file at the chunk boundaries.
-pub(super) fn parts(offset: u64, length: u64, chunk_size: u64) -> impl Iterator<Item = Part> {
+pub(crate) fn parts(offset: u64, length: u64, chunk_size: u64) -> impl Iterator<Item = Part> {
     let end = offset + length;
     let mut at = offset;
     std::iter::from_fn(move || {
@@ -43,12 +43,12 @@ pub(super) fn parts(offset: u64, length: u64, chunk_size: u64) -> impl Iterator<
 }
 
 /// The name of a chunk.
-pub(super) fn chunk_name(file: &str, chunk: u64) -> String {
+pub(crate) fn chunk_name(file: &str, chunk: u64) -> String {
     format!("{file}.{chunk}")
 }
 
 /// The file and the chunk number of a chunk's name.
-pub(super) fn chunk_of(name: &str) -> Option<(&str, u64)> {
+pub(crate) fn chunk_of(name: &str) -> Option<(&str, u64)> {
     let (file, number) = name.rsplit_once('.')?;
     let chunk: u64 = number.parse().ok()?;
     // Names like `job.01` are not names of chunks.
@@ -67,7 +67,7 @@ struct Writer {
 
 /// The state of a chunk, which its units lock in turn.
 #[derive(Default)]
-pub(super) struct Slot {
+pub(crate) struct Slot {
     writer: Option<Writer>,
     /// Bytes of successful writes that the datanodes have neither synced nor all acknowledged. After an error they may be
     /// lost.
@@ -78,7 +78,7 @@ pub(super) struct Slot {
 
 impl Slot {
     /// Notes that a unit has timed out, if it has.
-    pub(super) fn note_timeout(&mut self, result: &Result<(), Failure>) {
+    pub(crate) fn note_timeout(&mut self, result: &Result<(), Failure>) {
         if let Err(failure) = result
             && failure.errno == libc::ETIMEDOUT
         {
@@ -88,7 +88,7 @@ impl Slot {
 
     /// Fails a unit that was queued before an earlier unit of the chunk timed out. Otherwise each of them would wait for
     /// the whole time limit, one after the other.
-    pub(super) fn check_timeout(&self, queued: Instant) -> Result<(), Failure> {
+    pub(crate) fn check_timeout(&self, queued: Instant) -> Result<(), Failure> {
         match &self.timeout {
             Some((at, failure)) if *at >= queued => Err(failure.clone()),
             _ => Ok(()),
@@ -104,7 +104,7 @@ impl Slot {
     }
 
     /// Adds to a failure how much data may be lost. Each loss is reported once.
-    pub(super) fn with_losses(&mut self, failure: Failure) -> Failure {
+    pub(crate) fn with_losses(&mut self, failure: Failure) -> Failure {
         match std::mem::take(&mut self.at_risk) {
             0 => failure,
             bytes => failure.about(&format!("{bytes} bytes that were written may be lost")),
@@ -113,13 +113,13 @@ impl Slot {
 }
 
 /// The queue of a chunk: its lock is fair.
-pub(super) type Line = Arc<Mutex<Slot>>;
+pub(crate) type Line = Arc<Mutex<Slot>>;
 
 /// A place in a queue.
-pub(super) type Place = Pin<Box<dyn Future<Output = OwnedMutexGuard<Slot>> + Send>>;
+pub(crate) type Place = Pin<Box<dyn Future<Output = OwnedMutexGuard<Slot>> + Send>>;
 
 /// Takes the next place in a queue.
-pub(super) fn take_place(line: &Line) -> Place {
+pub(crate) fn take_place(line: &Line) -> Place {
     let mut place: Place = Box::pin(line.clone().lock_owned());
     // The first poll takes the place in the queue.
     match place.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -130,38 +130,38 @@ pub(super) fn take_place(line: &Line) -> Place {
 
 /// Whether a queue can be removed: no unit waits in it, the chunk is not open for writing, and there is no loss to
 /// report.
-pub(super) fn is_idle(line: &Line) -> bool {
+pub(crate) fn is_idle(line: &Line) -> bool {
     let is_over = |slot: &Slot| slot.writer.is_none() && slot.at_risk == 0;
     Arc::strong_count(line) == 1 && line.try_lock().is_ok_and(|slot| is_over(&slot))
 }
 
 /// When datanodes have to sync written data to disk.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Syncs {
+pub(crate) struct Syncs {
     /// After each write.
-    pub(super) each_write: bool,
+    pub(crate) each_write: bool,
     /// Before a chunk is closed, because a closed chunk cannot be synced.
-    pub(super) each_chunk: bool,
+    pub(crate) each_chunk: bool,
 }
 
 /// A file, for its readers and writers.
-pub(super) struct Chunks {
-    pub(super) cluster: Arc<Cluster>,
+pub(crate) struct Chunks {
+    pub(crate) cluster: Arc<Cluster>,
     /// The path of its chunks, without the dot and the number.
-    pub(super) place: String,
+    pub(crate) place: String,
     /// The final size in bytes; 0 = unknown.
-    pub(super) size: u64,
+    pub(crate) size: u64,
     syncs: Syncs,
     readers: PlainMutex<HashMap<u64, Arc<FileReader>>>,
 }
 
 impl Chunks {
-    pub(super) fn new(cluster: Arc<Cluster>, place: String, size: u64, syncs: Syncs) -> Chunks {
+    pub(crate) fn new(cluster: Arc<Cluster>, place: String, size: u64, syncs: Syncs) -> Chunks {
         Chunks { cluster, place, size, syncs, readers: PlainMutex::default() }
     }
 
     /// The path of a chunk on the cluster.
-    pub(super) fn name(&self, chunk: u64) -> String {
+    pub(crate) fn name(&self, chunk: u64) -> String {
         chunk_name(&self.place, chunk)
     }
 
@@ -179,7 +179,7 @@ impl Chunks {
     }
 
     /// Writes a part of a chunk. After an error, the content of the chunk is undefined; it can be replaced.
-    pub(super) async fn write(&self, slot: &mut Slot, part: Part, bytes: Bytes) -> Result<(), Failure> {
+    pub(crate) async fn write(&self, slot: &mut Slot, part: Part, bytes: Bytes) -> Result<(), Failure> {
         let name = self.name(part.chunk);
         let written = self.write_named(slot, part, bytes, &name).await;
         written.map_err(|failure| failure.about(&name))
@@ -247,7 +247,7 @@ impl Chunks {
     }
 
     /// Closes a chunk that is open for writing, so that readers see all of it.
-    pub(super) async fn finish(&self, slot: &mut Slot, chunk: u64) -> Result<(), Failure> {
+    pub(crate) async fn finish(&self, slot: &mut Slot, chunk: u64) -> Result<(), Failure> {
         let about = |failure: Failure| failure.about(&self.name(chunk));
         let Some(writer) = slot.writer.take() else { return slot.check_losses().map_err(about) };
         self.readers().remove(&chunk);
@@ -264,7 +264,7 @@ impl Chunks {
     }
 
     /// Syncs the writes to a chunk to stable storage.
-    pub(super) async fn sync(&self, slot: &mut Slot, chunk: u64) -> Result<(), Failure> {
+    pub(crate) async fn sync(&self, slot: &mut Slot, chunk: u64) -> Result<(), Failure> {
         let about = |failure: Failure| failure.about(&self.name(chunk));
         let Some(mut writer) = slot.writer.take() else { return slot.check_losses().map_err(about) };
         writer.file.hsync().await.map_err(|error| about(Failure::of_data(error)))?;
@@ -274,7 +274,7 @@ impl Chunks {
     }
 
     /// Reads a part of a chunk into `buffer`, which is as long as the part.
-    pub(super) async fn read(&self, part: Part, buffer: &mut [u8]) -> Result<(), Failure> {
+    pub(crate) async fn read(&self, part: Part, buffer: &mut [u8]) -> Result<(), Failure> {
         let name = self.name(part.chunk);
         let read = self.read_named(part, buffer, &name).await;
         read.map_err(|failure| failure.about(&name))

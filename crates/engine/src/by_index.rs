@@ -1,11 +1,11 @@
 //! Values by the index of a file or a unit.
 
-use iolite_engine::Errno;
+use crate::Errno;
 
 /// A value for some of the indices from 0 on. There is room for the expected indices from the beginning; it grows if
 /// others come.
 #[derive(Debug)]
-pub(crate) struct ByIndex<T>(Vec<Option<T>>);
+pub struct ByIndex<T>(Vec<Option<T>>);
 
 impl<T> Default for ByIndex<T> {
     fn default() -> Self {
@@ -15,11 +15,12 @@ impl<T> Default for ByIndex<T> {
 
 impl<T> ByIndex<T> {
     /// No values, and room for this many.
-    pub(crate) fn with_room(count: usize) -> Self {
+    pub fn with_room(count: usize) -> Self {
         ByIndex((0..count).map(|_| None).collect())
     }
 
-    pub(crate) fn set(&mut self, index: u32, value: T) {
+    /// Sets the value of an index.
+    pub fn set(&mut self, index: u32, value: T) {
         let index = index as usize;
         if self.0.len() <= index {
             self.0.resize_with(index + 1, || None);
@@ -27,11 +28,13 @@ impl<T> ByIndex<T> {
         self.0[index] = Some(value);
     }
 
-    pub(crate) fn get(&self, index: u32) -> Option<&T> {
+    /// The value of an index.
+    pub fn get(&self, index: u32) -> Option<&T> {
         self.0.get(index as usize)?.as_ref()
     }
 
-    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
+    /// The value of an index, to be changed.
+    pub fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         self.0.get_mut(index as usize)?.as_mut()
     }
 
@@ -39,45 +42,47 @@ impl<T> ByIndex<T> {
     ///
     /// # Errors
     /// The file with this index is not open (`EBADF`).
-    pub(crate) fn of_open(&self, index: u32) -> Result<&T, Errno> {
+    pub fn of_open(&self, index: u32) -> Result<&T, Errno> {
         self.get(index).ok_or(Errno(libc::EBADF))
     }
 
     /// Removes the value of an index, and returns it.
-    pub(crate) fn take(&mut self, index: u32) -> Option<T> {
+    pub fn take(&mut self, index: u32) -> Option<T> {
         self.0.get_mut(index as usize)?.take()
     }
 
-    pub(crate) fn clear(&mut self) {
+    /// Removes all values.
+    pub fn clear(&mut self) {
         self.0.clear();
     }
 
     /// All indices with a value are below this.
-    pub(crate) fn room(&self) -> u32 {
+    pub fn room(&self) -> u32 {
         self.0.len() as u32
     }
 
     /// All values, in the order of their indices.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter().flatten()
     }
 
     /// All values, in the order of their indices, to be changed.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.0.iter_mut().flatten()
     }
 }
 
 /// Why units have failed, in the words of the server or the library.
-pub(crate) type Reasons = ByIndex<Box<str>>;
+pub type Reasons = ByIndex<Box<str>>;
 
 impl Reasons {
-    pub(crate) fn note(&mut self, unit: u32, words: &str) {
+    /// Notes why a unit has failed.
+    pub fn note(&mut self, unit: u32, words: &str) {
         self.set(unit, words.into());
     }
 
-    /// As [`Engine::explain`](iolite_engine::Engine::explain).
-    pub(crate) fn explain(&self, unit: u32) -> Option<String> {
+    /// As [`Engine::explain`](crate::Engine::explain).
+    pub fn explain(&self, unit: u32) -> Option<String> {
         self.get(unit).map(|words| words.to_string())
     }
 }

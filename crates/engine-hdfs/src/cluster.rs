@@ -5,9 +5,9 @@
 //! the whole process, whichever worker opened them, and they work only as long as the thread that opened them.
 
 use super::failure::Failure;
-use crate::completed_later::threads_started_by;
 use hdfs_native::{Client, ClientBuilder, HdfsError};
 use iolite_engine::EngineError;
+use iolite_engine::completed_later::threads_started_by;
 use iolite_options::engines::HdfsOptions;
 use std::future::Future;
 use std::io;
@@ -24,15 +24,15 @@ const PORT: u64 = 8020;
 const TO_CONNECT: Duration = Duration::from_secs(30);
 
 /// A connection.
-pub(super) struct Cluster {
-    pub(super) client: Client,
-    pub(super) handle: Handle,
+pub(crate) struct Cluster {
+    pub(crate) client: Client,
+    pub(crate) handle: Handle,
     /// The time limit of a request.
     limit: Option<Duration>,
     /// The directory of all chunks, without a trailing slash.
     directory: String,
-    pub(super) chunk_size: u64,
-    pub(super) threads: Vec<i32>,
+    pub(crate) chunk_size: u64,
+    pub(crate) threads: Vec<i32>,
 }
 
 /// The connections that the workers of this process share, by their options.
@@ -47,7 +47,7 @@ impl Cluster {
     ///
     /// # Errors
     /// An option is wrong, or the server cannot be reached.
-    pub(super) fn open(options: &HdfsOptions) -> Result<Arc<Cluster>, EngineError> {
+    pub(crate) fn open(options: &HdfsOptions) -> Result<Arc<Cluster>, EngineError> {
         if !options.single_instance {
             return Ok(Arc::new(Cluster::connect(options)?));
         }
@@ -108,7 +108,7 @@ impl Cluster {
     }
 
     /// Awaits a request, up to the time limit.
-    pub(super) async fn within<T, E>(&self, request: impl Future<Output = Result<T, E>>) -> Result<T, Failure>
+    pub(crate) async fn within<T, E>(&self, request: impl Future<Output = Result<T, E>>) -> Result<T, Failure>
     where
         Failure: From<E>,
     {
@@ -123,7 +123,7 @@ impl Cluster {
     }
 
     /// Waits for a request, up to the time limit, and blocks this thread.
-    pub(super) fn wait<T, E>(&self, request: impl Future<Output = Result<T, E>>) -> Result<T, Failure>
+    pub(crate) fn wait<T, E>(&self, request: impl Future<Output = Result<T, E>>) -> Result<T, Failure>
     where
         Failure: From<E>,
     {
@@ -131,7 +131,7 @@ impl Cluster {
     }
 
     /// The path of this name on the cluster.
-    pub(super) fn place(&self, name: &str) -> String {
+    pub(crate) fn place(&self, name: &str) -> String {
         format!("{}/{}", self.directory, name.trim_start_matches('/'))
     }
 }
