@@ -2,10 +2,10 @@
 //!
 //! Lists of numbers have a line each, so that a report with them can still be read.
 
-use super::{Writer, stages};
+use super::stages;
+use super::writer::{Writer, list};
 use iolite_stats::{Cluster, Facts, Part, Report, Series, Window};
 use iolite_types::{Direction, RunEnd};
-use std::fmt::Write as _;
 use std::io;
 
 /// Percentiles of the latencies in each window, with their keys.
@@ -190,20 +190,7 @@ impl<'a> OfJob<'a> {
 
 /// If no I/O was expected, there is no number: a zero would be a stall.
 fn with_gaps(numbers: impl Iterator<Item = Option<u64>>) -> String {
-    listed(numbers.map(|number| number.map_or_else(|| "null".to_owned(), |number| number.to_string())))
-}
-
-pub(super) fn list(numbers: impl Iterator<Item = u64>) -> String {
-    listed(numbers)
-}
-
-fn listed(items: impl Iterator<Item = impl std::fmt::Display>) -> String {
-    let mut text = "[".to_owned();
-    for (position, item) in items.enumerate() {
-        // Writing to a String does not fail.
-        let _ = write!(text, "{}{item}", if position > 0 { "," } else { "" });
-    }
-    text + "]"
+    list(numbers.map(|number| number.map_or_else(|| "null".to_owned(), |number| number.to_string())))
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Where the time went: the key `stages`.
 
-use super::Writer;
-use super::over_time::list;
+use super::writer::{Writer, list};
 use crate::rates;
 use iolite_stats::{Latency, Report, SLOWEST_PART, StageTimes};
 use std::io;

@@ -1,6 +1,7 @@
 //! Writes JSON with the white space that line-oriented scripts for fio expect.
 
 use iolite_types::is_bidi_control;
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 /// Writes one JSON object, member by member.
@@ -140,6 +141,16 @@ impl<'a> Writer<'a> {
         self.empty = false;
         write!(self.out, "\n{:width$}{bracket}", "", width = self.depth * 2)
     }
+}
+
+/// A list of numbers, which has a line of its own.
+pub fn list(items: impl Iterator<Item = impl std::fmt::Display>) -> String {
+    let mut text = "[".to_owned();
+    for (position, item) in items.enumerate() {
+        // Writing to a String does not fail.
+        let _ = write!(text, "{}{item}", if position > 0 { "," } else { "" });
+    }
+    text + "]"
 }
 
 #[cfg(test)]
