@@ -230,7 +230,8 @@ mod tests {
         let job = Dataset { shape, files: 8 }.job(&files(), 4);
         assert!(job.contains("nrfiles=2\nfilenum_increment=2\nfilesize=1000\n"), "{job}");
         assert!(job.contains("numjobs=4\n"), "{job}");
-        let varied = Dataset { shape: Shape { block: 10, least: 2, most: 4, per_file: 1 }, files: 1 }.job(&files(), 1);
+        let varied =
+            Dataset { shape: Shape { block: 10, least: 2, most: 4, per_file: 1 }, files: 1 }.job(&files(), 1);
         assert!(varied.contains("filesize=20-49\n"), "{varied}");
     }
 

@@ -72,7 +72,10 @@ impl Reader {
             .set_if(self.seconds > 0, "time_based", 1)
             .set_if(self.seconds > 0, "runtime", self.seconds)
             .set("batch_size", self.accelerators * self.batch)
-            .set("batch_sample", if dataset.shape.per_file > 1 || is_random { "io" } else { "file" })
+            .set(
+                "batch_sample",
+                if dataset.shape.per_file > 1 || dataset.is_of_blocks(place) { "io" } else { "file" },
+            )
             .set("batch_compute", format!("{}us", self.compute_us))
             .set("batch_prefetch", self.prefetch);
         let section = section.set_if(workers > 1, "numjobs", workers).set("group_reporting", 1);

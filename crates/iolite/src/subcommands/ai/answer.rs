@@ -48,6 +48,7 @@ impl File {
         let told = |why: &dyn std::fmt::Display| format!("--output={}: {why}", self.path.display());
         let mut report = answer.report.clone();
         report["iolite"]["ai"] = answer.value.clone();
+        report["iolite"]["ai"]["answer"] = answer.text.trim_end().into();
         let text = match self.is_page {
             true => iolite_page::of_value(&report).map_err(|why| told(&why))?,
             false => format!("{report:#}\n"),

@@ -8,7 +8,7 @@ use crate::messages::complain;
 use iolite_options::commands::Asked;
 use iolite_page::text::{bandwidth, bytes, count, latency};
 use iolite_procedures::ai::cache::{Cache, Eviction, Figures};
-use iolite_procedures::ai::place::Kind;
+use iolite_procedures::ai::place::{Kind, Place};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -28,9 +28,9 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
     let tenants = cache.rates.len() as u64;
     // The hits, and the new blocks.
     let site = site.with_own_room(cache.bytes.saturating_mul(2 * tenants), asked.has("show-job"))?;
-    let job = cache.job(&site.place);
+    let make = |place: &Place| cache.job(place);
     if asked.has("show-job") {
-        return Ok(Outcome::Said(job));
+        return Ok(Outcome::Said(make(&site.place)));
     }
     site.check_server()?;
     let what = format!(
@@ -40,7 +40,7 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
         cache.seconds
     );
     complain(program, &format_args!("ai: {what}"));
-    let report = match Performer::new(asked)?.perform(&job) {
+    let report = match Performer::new(asked)?.perform(&site.place, &make) {
         Ok(Ok(report)) => report,
         Ok(Err(other)) => return Ok(other),
         Err(why) => return Err(format!("{}: {why}", site.name)),

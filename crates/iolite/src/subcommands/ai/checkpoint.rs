@@ -9,6 +9,7 @@ use iolite_options::commands::Asked;
 use iolite_page::text::{bandwidth, bytes};
 use iolite_procedures::ai::checkpoint::{Checkpoint, Layout, Phase};
 use iolite_procedures::ai::models::{SOURCE, Saved};
+use iolite_procedures::ai::place::{Kind, Place};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -24,9 +25,9 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
     let checkpoint = of(asked, model, &site)?;
     let all = checkpoint.bytes.saturating_mul(checkpoint.ranks);
     let site = site.with_own_room(all, asked.has("show-job"))?;
-    let job = checkpoint.job(&site.place);
+    let make = |place: &Place| checkpoint.job(place);
     if asked.has("show-job") {
-        return Ok(Outcome::Said(job));
+        return Ok(Outcome::Said(make(&site.place)));
     }
     site.check_server()?;
     let what = format!(
@@ -36,7 +37,7 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
         site.name
     );
     complain(program, &format_args!("ai: {what}"));
-    let report = match Performer::new(asked)?.perform(&job) {
+    let report = match Performer::new(asked)?.perform(&site.place, &make) {
         Ok(Ok(report)) => report,
         Ok(Err(other)) => return Ok(other),
         Err(why) => return Err(format!("{}: {why}", site.name)),
@@ -56,7 +57,9 @@ fn of(asked: &Asked, model: Option<Saved>, site: &Site) -> Result<Checkpoint, St
         }
         (None, Some(model)) => model.ranks,
         (None, None) => {
-            return Err("the ranks are missing: --ranks=NUMBER --size=BYTES, or a model (--preset)".to_owned());
+            return Err(
+                "the ranks are missing: --ranks=NUMBER --size=BYTES, or a model (--preset)".to_owned()
+            );
         }
     };
     let size = match (asked.number("size", 1)?, model) {
@@ -85,7 +88,7 @@ fn of(asked: &Asked, model: Option<Saved>, site: &Site) -> Result<Checkpoint, St
         }
         (_, files) => Layout::Own(files.unwrap_or(1)),
     };
-    if layout == Layout::Shared && site.place.kind == iolite_procedures::ai::place::Kind::Objects {
+    if layout == Layout::Shared && site.place.kind == Kind::Objects {
         return Err("--layout=shared: an object is written by one; leave it out".to_owned());
     }
     Ok(Checkpoint::new(ranks, size, layout, &site.place))
@@ -126,7 +129,7 @@ fn answer(
     text += &table(&rows);
     text.push('\n');
     let mut notes = Vec::new();
-    if site.place.kind == iolite_procedures::ai::place::Kind::Files {
+    if site.place.kind == Kind::Files {
         notes.push("writes include fsync; before the read, the page cache of this machine was asked to drop the files");
     }
     for note in &notes {

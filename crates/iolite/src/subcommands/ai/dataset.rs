@@ -133,9 +133,9 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
     };
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     let writers = asked.number("writers", 1)?.unwrap_or(processors.min(MOST_WRITERS));
-    let job = dataset.job(&site.place, writers.min(1 << 12));
+    let make = |place: &Place| dataset.job(place, writers.min(1 << 12));
     if asked.has("show-job") {
-        return Ok(Outcome::Said(job));
+        return Ok(Outcome::Said(make(&site.place)));
     }
     let description = {
         let mut value = dataset.described();
@@ -158,7 +158,7 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
         bytes(dataset.bytes() as f64)
     );
     complain(program, &format_args!("ai: {begun}"));
-    let report = match Performer::new(asked)?.perform(&job) {
+    let report = match Performer::new(asked)?.perform(&site.place, &make) {
         Ok(Ok(report)) => report,
         Ok(Err(Outcome::Elsewhere)) => return Ok(Outcome::Elsewhere),
         Ok(Err(other)) => {
@@ -175,10 +175,11 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
         written = check(directory, &dataset)?;
         describe(directory, &description, true)?;
     }
+    let each = if site.place.is_on_machines { " on each machine" } else { "" };
     let mut text = String::new();
     line!(
         text,
-        "{}: {} samples in {} files, {}",
+        "{}: {} samples in {} files{each}, {}",
         site.name,
         dataset.samples(),
         dataset.files,

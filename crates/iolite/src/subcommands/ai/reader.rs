@@ -63,7 +63,9 @@ impl Plan {
             (Some(batch), _) => batch,
             (None, Some(model)) => model.batch,
             (None, None) => {
-                return Err("the size of a batch is missing: --batch=NUMBER, or a model (--preset)".to_owned());
+                return Err(
+                    "the size of a batch is missing: --batch=NUMBER, or a model (--preset)".to_owned()
+                );
             }
         };
         let is_search = asked.value("accelerators") == Some("max");
@@ -82,6 +84,9 @@ impl Plan {
             seconds: number("seconds", 1)?.unwrap_or(0),
             is_random_within: asked.value("shuffle") == Some("records"),
         };
+        if reader.is_random_within && dataset.shape.per_file == 1 {
+            return Err("--shuffle=records: each file has one sample; leave it out".to_owned());
+        }
         if reader.seconds > 0 && asked.has("epochs") {
             return Err("--epochs and --seconds: both say when it ends; give one of them".to_owned());
         }
@@ -123,7 +128,8 @@ impl Plan {
         let left = self.dataset.samples() - self.reader.samples(&self.dataset);
         if left > 0 {
             remarks.push(format!(
-                "{left} samples are not read: {} readers read the same number of files each",
+                "left over, and not read: {left} of {} samples, because {} readers read the same number of files each",
+                self.dataset.samples(),
                 self.reader.workers(&self.dataset)
             ));
         }
@@ -178,7 +184,8 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
     let most = plan.most();
     while let Some(accelerators) = next(&plan, &tried, most) {
         plan.reader.accelerators = accelerators;
-        let report = match performer.perform(&plan.reader.job(&plan.dataset, &plan.site.place)) {
+        let (reader, dataset) = (plan.reader, plan.dataset);
+        let report = match performer.perform(&plan.site.place, &|place| reader.job(&dataset, place)) {
             Ok(Ok(report)) => report,
             Ok(Err(other)) => return Ok(other),
             Err(why) => return Err(format!("{}: {why}", plan.site.name)),
@@ -221,9 +228,10 @@ fn answer(
     let mut text = String::new();
     let model =
         plan.model.map_or_else(|| "samples".to_owned(), |model| format!("{} ({SOURCE})", model.title));
+    let each = if plan.site.place.is_on_machines { " on each machine" } else { "" };
     line!(
         text,
-        "{}: {model}, {} samples in {} files; batches of {}, computed in {} ms; {} readers\n",
+        "{}: {model}, {} samples in {} files{each}; batches of {}, computed in {} ms; {} readers\n",
         plan.site.name,
         plan.dataset.samples(),
         plan.dataset.files,
