@@ -7,6 +7,7 @@ macro_rules! line {
     ($text:expr, $($format:tt)*) => { writeln!($text, $($format)*).expect("strings take everything") };
 }
 
+mod ai;
 pub mod compare;
 mod dedupe;
 mod device;
@@ -40,6 +41,7 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
         }
         crate::left_out::check_command(command.name)?;
         let text = match command.name {
+            "ai" => return ai::run(program, &asked),
             "compare" => return compare::run(program, &asked),
             "sweep" => return sweep::run(program, &asked),
             "test" => return test::run(program, &asked),

@@ -113,6 +113,109 @@ impl CommandOption {
 /// All subcommands.
 pub static ALL: &[Command] = &[
     Command {
+        name: "ai",
+        operand: "dataset|reader|checkpoint|kv target",
+        choices: &["dataset", "reader", "checkpoint", "kv"],
+        files: true,
+        takes_job_options: false,
+        help: "What training and inference ask of storage: samples for accelerators, checkpoints, caches",
+        details: "The target is a directory, or a URL: s3://BUCKET/PREFIX, nfs://HOST/EXPORT. dataset writes the samples of a \
+                  published model (--preset), or of any size, and they stay. reader reads them for accelerators that compute \
+                  with a batch for a given time: how busy they are (AU), samples per second, the share of waiting; with \
+                  --accelerators=max, the largest number that the storage keeps busy. checkpoint lets ranks write, sync and \
+                  read back; the slowest rank is the figure. kv is a cache of keys and values: tenants ask for blocks at \
+                  rates, some of which are found and read, while the others are written and old ones evicted; time to the \
+                  first block, and p99. With --client or --mpi the same runs on several machines. --show-job prints the jobs. \
+                  The patterns are those of MLPerf Storage 2.0, and results are no submissions to it. docs/standard-tests.md \
+                  has the details.",
+        options: &[
+            word(
+                "preset",
+                "name",
+                "A published model: unet3d, resnet50, cosmoflow; for checkpoint: llama3-8b, -70b, -405b, -1t; list describes them",
+            ),
+            word("samples", "number", "dataset: how many samples"),
+            word("sample-size", "bytes", "dataset: the mean size of a sample, without a preset"),
+            word("deviation", "bytes", "dataset: the standard deviation of that size (default 0)"),
+            word("per-file", "number", "dataset: samples in a file (default 1)"),
+            word(
+                "writers",
+                "number",
+                "dataset: workers that write it (default: one per processor, at most 8)",
+            ),
+            word(
+                "accelerators",
+                "number|max",
+                "reader: accelerators; max searches the largest number (default 1)",
+            ),
+            word(
+                "gpu",
+                "a100|h100",
+                "reader: the accelerator whose computing time is published (default h100)",
+            ),
+            word("batch", "number", "reader: samples in a batch of one accelerator"),
+            word("compute", "time", "reader: how long it computes with a batch: 323ms"),
+            word(
+                "readers",
+                "number",
+                "reader: readers for each accelerator (default 4, or that of the model)",
+            ),
+            word("prefetch", "number", "reader: batches that are read ahead (default 2)"),
+            word("epochs", "number", "reader: how often the dataset is read (default 1)"),
+            word(
+                "seconds",
+                "number",
+                "reader: read the dataset over and over for this time; kv: how long (default 30)",
+            ),
+            word("shuffle", "files|records", "reader: what comes in random order (default: files)")
+                .one_of(&["files", "records"]),
+            word(
+                "least",
+                "percent",
+                "reader: how busy accelerators have to be (default 90, or that of the model)",
+            ),
+            word("ranks", "number", "checkpoint: ranks; on several machines: of each"),
+            word(
+                "size",
+                "bytes",
+                "checkpoint: bytes of each rank; kv: bytes of each tenant's cache (default 256m)",
+            ),
+            word("scale", "factor", "checkpoint: takes this part of the bytes, such as 0.01"),
+            word(
+                "layout",
+                "files|shared",
+                "checkpoint: ranks have files of their own, or share one (default: files)",
+            )
+            .one_of(&["files", "shared"]),
+            word("files", "number", "checkpoint: files of each rank (default 1)"),
+            word("block", "bytes", "kv: bytes of a block, 64k to 4m (default 1m)"),
+            word("rates", "list", "kv: requests per second of each tenant (default 10,10,10,10)"),
+            word("blocks", "number", "kv: blocks of a request (default 8)"),
+            word("hits", "percent", "kv: blocks that are found (default 80)"),
+            word(
+                "evict",
+                "unlink|trim|overwrite",
+                "kv: how old blocks go (default: unlink; objects: trim; NFS: overwrite)",
+            )
+            .one_of(&["unlink", "trim", "overwrite"]),
+            word("direct", "", "Go around the page cache"),
+            word(
+                "client",
+                "host",
+                "Run on this machine, where an agent is (iolite --server); may be repeated",
+            ),
+            word(
+                "mpi",
+                "means",
+                "Run on all ranks of mpirun or srun: auto, or pmix, pmi2, dir:PATH as --mpi of runs",
+            ),
+            word("output", "file", "Also write the result to this file: NAME.json or NAME.html"),
+            word("output-format", "text|json", "How to answer (default: text)").one_of(&["text", "json"]),
+            word("show-job", "", "Measure nothing: print the jobs as a job file, for iolite FILE"),
+            word("clean", "", "Measure nothing: remove what killed tests have left in the target"),
+        ],
+    },
+    Command {
         name: "compare",
         operand: "base new...",
         choices: &[],

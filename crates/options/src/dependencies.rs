@@ -113,6 +113,10 @@ static NEEDS: &[Need] = &[
         "thinktime",
         |job| job.rates.thinktime > 0,
     ),
+    need(&["batch_sample", "batch_compute", "batch_prefetch"], "batch_size", |job| {
+        job.batches.batch_size > 0
+    }),
+    need(&["filenum_increment"], "several workers (numjobs)", |job| job.schedule.numjobs > 1),
     need(&["flow_id", "flow_sleep"], "flow", |job| job.rates.flow > 0),
     need(&["dedupe_mode", "dedupe_working_set_percentage", "dedupe_global"], "dedupe_percentage", |job| {
         job.buffers.dedupe_percentage > 0

@@ -74,6 +74,18 @@ pub struct RateStep {
     pub to: u64,
 }
 
+/// `batch_sample`: what a sample of a batch is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Sample {
+    /// Each read.
+    #[default]
+    Io,
+    /// A whole file.
+    File,
+    /// This many bytes.
+    Bytes(u64),
+}
+
 /// `rw`: which directions, and whether offsets are random.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are the option's own keywords")]

@@ -122,6 +122,10 @@ pub struct Control {
     pub zones: AtomicU32,
     /// Bytes moved in a ramp that is measured in bytes. Written by the worker.
     pub ramp_bytes: AtomicU64,
+    /// The parts of samples that this worker has begun and not finished. Written by the worker.
+    pub batch_open: AtomicU64,
+    /// The words of an accelerator, in the slot of the first worker of its job.
+    pub accelerator: Accelerator,
     /// 1 = the ramp continues, however much data has been moved. Written by the controller.
     ramp_held: AtomicU32,
     /// 1 = enough data has been moved in a ramp that is held. Written by the worker.
@@ -143,6 +147,26 @@ pub struct Control {
     pub major_faults: AtomicU64,
     /// Minor faults. Written by the worker.
     pub minor_faults: AtomicU64,
+}
+
+/// The words of an accelerator that takes samples in batches (see `worker::accelerator`). All workers of a job write them.
+#[repr(C)]
+#[derive(Default)]
+pub struct Accelerator {
+    /// Parts of samples whose reading has begun.
+    pub begun: AtomicU64,
+    /// Parts of samples that have been read.
+    pub read: AtomicU64,
+    /// The batches whose computation is a part of `end_ns`.
+    pub timed: AtomicU64,
+    /// When the last of them is computed, in nanoseconds of the run's clock.
+    pub end_ns: AtomicU64,
+    /// When the first sample was begun, in nanoseconds of the run's clock; 0 = not yet.
+    pub begun_ns: AtomicU64,
+    /// The batches that do not count: the first one, and those of a ramp.
+    pub uncounted: AtomicU64,
+    /// When the last of these was computed, in nanoseconds of the run's clock.
+    pub counted_ns: AtomicU64,
 }
 
 impl Control {

@@ -49,6 +49,9 @@ pub fn page(result: &Outcome<'_>, data: &str) -> String {
     end(&mut page, result);
     errors(&mut page, result);
     meaning(&mut page, result);
+    if let Some(words) = result.said {
+        put!(page, "<h2>What was asked</h2>\n<div class=\"scroll\"><pre>{}</pre></div>\n", limited(words));
+    }
     answer(&mut page, result);
     // A test has said it in its own words.
     if result.tested.is_empty() {
@@ -193,9 +196,13 @@ fn answer(page: &mut String, result: &Outcome<'_>) {
             );
         }
     }
+    put!(page, "</tbody></table></div>\n");
+    for job in result.jobs.iter().filter(|job| !job.searched.is_empty()).take(MOST_ENTRIES) {
+        put!(page, "<p><strong>{}</strong>: {}</p>\n", short(job.name), limited(&job.searched.join("; ")));
+    }
     put!(
         page,
-        "</tbody></table></div>\n<p class=\"hint\">Latencies are those of completion; with *, total ones. CV is the coefficient of variation: the deviation \
+        "<p class=\"hint\">Latencies are those of completion; with *, total ones. CV is the coefficient of variation: the deviation \
          of the rates of the windows in percent of their mean.</p>\n"
     );
 }

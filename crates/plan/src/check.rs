@@ -6,7 +6,7 @@
 use crate::replay::Replay;
 use crate::safety;
 use crate::{
-    Plan, Problem, affinity, amounts, dedupe, limits, logs, measuring, memory, offsets, placement,
+    Plan, Problem, affinity, amounts, batches, dedupe, limits, logs, measuring, memory, offsets, placement,
     priorities, rates, readonly, replay, system_support,
 };
 use iolite_host::Machine;
@@ -26,6 +26,7 @@ pub fn job(
         offsets::obstacles,
         rates::obstacles,
         amounts::obstacles,
+        batches::obstacles,
         priorities::obstacles,
         measuring::obstacles,
     ];

@@ -57,7 +57,9 @@ pub fn nominal(options: &JobOptions, clone: u32) -> Names {
             0 => Path::new(""),
             count => Path::new(&options.files.directory[clone as usize % count]),
         };
-        return Names::numbered(directory, &format_of(options, clone), FILE_NUMBER, options.files.nrfiles);
+        let format = format_of(options, clone);
+        let first = u64::from(options.files.filenum_increment) * u64::from(clone);
+        return Names::numbered(directory, &format, FILE_NUMBER, first, options.files.nrfiles);
     }
     options.files.filename.iter().map(PathBuf::from).collect::<Vec<PathBuf>>().into()
 }

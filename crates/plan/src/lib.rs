@@ -22,6 +22,7 @@
 
 mod affinity;
 mod amounts;
+mod batches;
 mod block_devices;
 mod builder;
 mod check;

@@ -22,6 +22,9 @@ enum Form {
         directory: PathBuf,
         /// The text before, between and behind the numbers.
         pieces: Vec<String>,
+        /// The first number.
+        #[serde(default)]
+        first: u64,
         count: u32,
     },
 }
@@ -39,10 +42,10 @@ impl From<Vec<PathBuf>> for Names {
 }
 
 impl Names {
-    /// Names made from a format: `number` in it stands for the number of a file.
-    pub(crate) fn numbered(directory: &Path, format: &str, number: &str, count: u32) -> Names {
+    /// Names made from a format: `number` in it stands for the number of a file, from `first` on.
+    pub(crate) fn numbered(directory: &Path, format: &str, number: &str, first: u64, count: u32) -> Names {
         let pieces = format.split(number).map(str::to_owned).collect();
-        Names(Form::Numbered { directory: directory.to_owned(), pieces, count })
+        Names(Form::Numbered { directory: directory.to_owned(), pieces, first, count })
     }
 
     /// How many there are.
@@ -62,9 +65,10 @@ impl Names {
     pub fn get(&self, index: usize) -> Option<Cow<'_, Path>> {
         match &self.0 {
             Form::Listed(names) => names.get(index).map(|name| Cow::Borrowed(name.as_path())),
-            Form::Numbered { directory, pieces, count } => {
-                (index < *count as usize).then(|| Cow::Owned(directory.join(pieces.join(&index.to_string()))))
-            }
+            Form::Numbered { directory, pieces, first, count } => (index < *count as usize).then(|| {
+                let number = first + index as u64;
+                Cow::Owned(directory.join(pieces.join(&number.to_string())))
+            }),
         }
     }
 
@@ -94,15 +98,15 @@ impl Names {
 
     /// The name that ends in this file name; for names that differ in the numbers of their last component.
     fn named(&self, file_name: &OsStr) -> Option<Cow<'_, Path>> {
-        let Form::Numbered { pieces, .. } = &self.0 else { return None };
-        let first = pieces.first()?.rsplit('/').next()?;
-        let number = file_name.to_str()?.strip_prefix(first)?;
+        let Form::Numbered { pieces, first, .. } = &self.0 else { return None };
+        let before = pieces.first()?.rsplit('/').next()?;
+        let number = file_name.to_str()?.strip_prefix(before)?;
         let digits = number.bytes().take_while(u8::is_ascii_digit).count();
         // Behind the number, the format may go on with a digit. Without a number, all names are the same.
-        let numbers = (1..=digits).filter_map(|digits| number[..digits].parse().ok());
+        let numbers = (1..=digits).filter_map(|digits| number[..digits].parse::<u64>().ok());
         numbers
-            .chain([0])
-            .filter_map(|number| self.get(number))
+            .chain([*first])
+            .filter_map(|number| self.get(number.checked_sub(*first)? as usize))
             .find(|name| name.file_name() == Some(file_name))
     }
 
@@ -127,10 +131,12 @@ mod tests {
 
     #[test]
     fn names_follow_from_their_format() {
-        let names = Names::numbered(Path::new("d"), "a.#.b#", "#", 3);
+        let names = Names::numbered(Path::new("d"), "a.#.b#", "#", 0, 3);
         assert_eq!(all(&names), ["d/a.0.b0", "d/a.1.b1", "d/a.2.b2"]);
         assert_eq!((names.len(), names.get(3)), (3, None));
-        let same = Names::numbered(Path::new(""), "same", "#", 2);
+        let later = Names::numbered(Path::new("d"), "a.#", "#", 7, 2);
+        assert_eq!((all(&later), later.get(2)), (vec!["d/a.7".to_owned(), "d/a.8".to_owned()], None));
+        let same = Names::numbered(Path::new(""), "same", "#", 0, 2);
         assert_eq!(all(&same), ["same", "same"]);
         let listed = Names::from(vec!["x".into(), "y".into()]);
         assert_eq!(all(&listed), ["x", "y"]);
@@ -139,7 +145,7 @@ mod tests {
 
     #[test]
     fn many_names_in_one_directory_are_one_place() {
-        let places = |format, count| Names::numbered(Path::new("d"), format, "#", count).places().count();
+        let places = |format, count| Names::numbered(Path::new("d"), format, "#", 0, count).places().count();
         assert_eq!(places("a.#", 1_000_000), 1);
         assert_eq!(places("#/a", 2000), 2000);
         assert_eq!(places("a.#", 3), 3);
@@ -148,7 +154,7 @@ mod tests {
     #[test]
     fn names_near_a_place_share_its_file_name() {
         let near = |format, count, places: &[&str]| {
-            let names = Names::numbered(Path::new("d"), format, "#", count);
+            let names = Names::numbered(Path::new("d"), format, "#", 0, count);
             let places: Vec<PathBuf> = places.iter().map(PathBuf::from).collect();
             names.near(&places).map(|name| name.display().to_string()).collect::<Vec<_>>()
         };
@@ -158,6 +164,9 @@ mod tests {
         assert_eq!(near("a.#.b#", 2000, &["a.12.b12", "a.12.b13"]), ["d/a.12.b12"]);
         assert_eq!(near("a#5", 2000, &["a125"]), ["d/a125"]);
         assert_eq!(near("same", 2000, &["same", "other"]), ["d/same"]);
+        let later = Names::numbered(Path::new("d"), "a.#", "#", 5000, 2000);
+        let places: Vec<PathBuf> = ["a.4999", "a.5000", "a.7000"].iter().map(PathBuf::from).collect();
+        assert_eq!(later.near(&places).collect::<Vec<_>>(), [Path::new("d/a.5000")]);
         // A few names may be links, and names in different directories share no pattern.
         assert_eq!(near("a.#", 2, &["x"]), ["d/a.0", "d/a.1"]);
         assert_eq!(near("#/a", 1001, &["x"]).len(), 1001);
@@ -165,7 +174,7 @@ mod tests {
 
     #[test]
     fn names_travel() {
-        let names = Names::numbered(Path::new("d"), "a.#", "#", 1 << 20);
+        let names = Names::numbered(Path::new("d"), "a.#", "#", 0, 1 << 20);
         let text = serde_json::to_string(&names).unwrap();
         assert!(text.len() < 100, "{text}");
         assert_eq!(serde_json::from_str::<Names>(&text).unwrap(), names);

@@ -208,6 +208,7 @@ impl Json {
             self.latency(json, "issue_error_ns", &job.lateness, &job.display, true)?;
             json.close()?;
         }
+        accelerator(json, job)?;
         if job.display.requests {
             json.open("requests")?;
             json.integer("repeated", job.requests.repeated)?;
@@ -372,6 +373,23 @@ fn percentiles_of(
         let is_shared = percentiles.iter().any(|other| other != percentile && name_of(other) == name);
         let is_exact = name.parse() == Ok(*percentile);
         json.integer(&if is_shared && !is_exact { percentile.to_string() } else { name }, value)?;
+    }
+    json.close()
+}
+
+/// What the accelerator did that the job reads for. This key is ours.
+fn accelerator(json: &mut Writer, job: &JobReport) -> io::Result<()> {
+    let Some(report) = &job.accelerator else { return Ok(()) };
+    json.open("accelerator")?;
+    json.integer("accelerators", report.count)?;
+    json.integer("batches", report.batches)?;
+    json.integer("samples", report.samples)?;
+    json.float("samples_per_sec", report.samples_per_second())?;
+    json.integer("elapsed_ns", report.elapsed_ns)?;
+    json.integer("compute_ns", report.compute_ns)?;
+    json.integer("wait_ns", report.wait_ns)?;
+    if let Some(share) = report.utilisation() {
+        json.float("utilization", 100.0 * share)?;
     }
     json.close()
 }

@@ -172,6 +172,7 @@ fn write_job(report: &Report, job: &JobReport, program: &Program, out: &mut dyn 
     write_depths(job, out)?;
     write_issued(job, program, out)?;
     write_lateness(job, out)?;
+    write_accelerator(job, out)?;
     write_stages(report, job, out)?;
     if program.is_itself() {
         write_far_ends(report, job, out)?;
@@ -488,6 +489,22 @@ fn write_issued(job: &JobReport, program: &Program, out: &mut dyn Write) -> io::
         writeln!(out, "     errors    : total={count}, first_error={first}/<{words}>")?;
     }
     Ok(())
+}
+
+/// What the accelerator did that the job reads for.
+fn write_accelerator(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
+    let Some(report) = &job.accelerator else { return Ok(()) };
+    let utilisation = match report.utilisation() {
+        Some(share) => format!("{:.2}%, waited {}", 100.0 * share, units::duration(report.wait_ns)),
+        None => "unknown (fewer than two batches)".to_owned(),
+    };
+    writeln!(
+        out,
+        "     accelerator: utilization={utilisation}, batches={}, samples={}, samples/s={:.2}",
+        report.batches,
+        report.samples,
+        report.samples_per_second()
+    )
 }
 
 /// How punctually a replay issued its I/Os.

@@ -1,15 +1,16 @@
 //! Collects the report: fills in the values of each worker, which [`Report::merge`] then makes into one report.
 
-use crate::shared::{Control, Slot};
+use crate::shared::{Accelerator, Control, Slot};
 use crate::stages::StageResults;
 use iolite_plan::{JobPlan, Plan};
 use iolite_stats::live::LiveStats;
 use iolite_stats::{
-    ContinuedErrors, Depths, DirectionReport, DiskReport, First, GroupReport, Identity, IdleReport, JobError,
-    JobReport, Latency, Moments, Report, RequestReport, Samples, SteadyReport, SyncReport, Usage,
+    AcceleratorReport, ContinuedErrors, Depths, DirectionReport, DiskReport, First, GroupReport, Identity,
+    IdleReport, JobError, JobReport, Latency, Moments, Report, RequestReport, Samples, SteadyReport,
+    SyncReport, Usage,
 };
 use iolite_types::{Direction, PerDirection, RunEnd};
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Facts about a worker that only the controller has, and that are not in the worker's slot.
 #[derive(Clone, Debug, Default)]
@@ -177,6 +178,11 @@ fn measure(job: &mut JobReport, at: &Circumstances<'_>, planned: &JobPlan, slot:
     };
     job.blocks = planned.report.block_lives.then(|| slot.stats.blocks.read());
     job.zone_resets = planned.report.uses_zones.then(|| slot.stats.zone_resets.get());
+    job.accelerator = planned
+        .report
+        .accelerator
+        .filter(|_| planned.first_worker == worker as usize)
+        .map(|(size, compute_ns)| accelerator_of(&control.accelerator, size, compute_ns));
     job.steady_state = known.steady_state.clone();
 }
 
@@ -240,6 +246,23 @@ fn direction_of(
         priorities: live.priorities.read(direction, worker),
         bw: Samples::of(&known.bw[direction]),
         iops: Samples::of(&known.iops[direction]),
+    }
+}
+
+/// What an accelerator did, as of the batches that it has got.
+fn accelerator_of(words: &Accelerator, size: u64, compute_ns: u64) -> AcceleratorReport {
+    let batches = words.timed.load(Relaxed);
+    let end_ns = words.end_ns.load(Relaxed);
+    let since = |begun: &AtomicU64| end_ns.saturating_sub(begun.load(Relaxed));
+    let counted = batches.saturating_sub(words.uncounted.load(Relaxed));
+    let counted_compute_ns = counted.saturating_mul(compute_ns);
+    AcceleratorReport {
+        count: 1,
+        batches,
+        samples: batches.saturating_mul(size),
+        elapsed_ns: if batches > 0 { since(&words.begun_ns) } else { 0 },
+        compute_ns: counted_compute_ns,
+        wait_ns: if counted > 0 { since(&words.counted_ns).saturating_sub(counted_compute_ns) } else { 0 },
     }
 }
 

@@ -183,6 +183,14 @@ pub fn job(block: u32, worker: u32) -> BoxedStrategy<JobReport> {
                 connected: n[14..].iter().map(|number| number % 8).collect(),
                 requests: RequestReport { repeated: n[15].into(), throttled: n[16].into() },
                 display,
+                accelerator: (n[17] % 2 == 0).then_some(AcceleratorReport {
+                    count: 1,
+                    batches: n[17].into(),
+                    samples: n[18].into(),
+                    elapsed_ns: n[19].into(),
+                    compute_ns: n[0].into(),
+                    wait_ns: n[1].into(),
+                }),
                 steady_state,
                 ..JobReport::default()
             },

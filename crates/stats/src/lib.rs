@@ -15,6 +15,7 @@
 //! | what the status line and pages see | `snapshot.rs`, `event.rs`; I/Os in flight: `in_flight.rs` |
 //! | numbers that JavaScript would round | `serial.rs`, `histogram.rs` |
 
+mod accelerator;
 #[cfg(test)]
 mod arbitrary;
 mod distribution;
@@ -37,6 +38,7 @@ mod snapshot;
 mod stages;
 mod steady;
 
+pub use accelerator::*;
 pub use distribution::*;
 pub use event::*;
 pub use facts::*;

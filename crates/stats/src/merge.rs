@@ -88,6 +88,9 @@ impl JobReport {
         if let Some(blocks) = &other.blocks {
             *self.blocks.get_or_insert_default() += blocks;
         }
+        if let Some(theirs) = &other.accelerator {
+            *self.accelerator.get_or_insert_default() += theirs;
+        }
         self.sync += &other.sync;
         self.connected.append(&mut other.connected);
         self.lateness += &other.lateness;

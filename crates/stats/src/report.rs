@@ -1,8 +1,8 @@
 //! The report at the end of a run (or, as a status dump, during it), as plain values.
 
 use crate::{
-    Depths, Facts, Histogram, IdleReport, Latency, LatencyClasses, PriorityLatency, Samples, Series,
-    StageTimes, SteadyReport,
+    AcceleratorReport, Depths, Facts, Histogram, IdleReport, Latency, LatencyClasses, PriorityLatency,
+    Samples, Series, StageTimes, SteadyReport,
 };
 use iolite_types::{PerDirection, RunEnd, WRONG_DATA, describe_errno, describe_job_error};
 use serde::{Deserialize, Serialize};
@@ -177,6 +177,9 @@ pub struct JobReport {
     pub latency_percentile: f64,
     /// The state of the blocks of its files, if it was tracked.
     pub blocks: Option<BlockReport>,
+    /// What its accelerator did, if it reads for one (`batch_size`). The first of several workers has it.
+    #[serde(default)]
+    pub accelerator: Option<AcceleratorReport>,
     /// The steady state, if one was waited for.
     pub steady_state: Option<SteadyReport>,
     /// The blocks of the jobs at the other ends of its connections (`ioengine=net`), if they are a part of the report.

@@ -48,6 +48,8 @@ pub struct Outcome<'a> {
     pub idle_cpus: Vec<f64>,
     /// What `iolite test` says about its targets.
     pub tested: Vec<Tested<'a>>,
+    /// The answer of `iolite ai`, as text.
+    pub said: Option<&'a str>,
 }
 
 /// What `iolite test` says about a target.
@@ -97,7 +99,7 @@ pub struct Job<'a> {
     pub cpu: (f64, f64),
     /// CPU time for each I/O, in nanoseconds; `None` = no I/O.
     pub cpu_per_io: Option<f64>,
-    /// What was searched for: a steady state, or a depth that keeps a latency.
+    /// What was searched for: a steady state, or a depth that keeps a latency; how busy its accelerator was.
     pub searched: Vec<String>,
 }
 
@@ -183,6 +185,7 @@ impl<'a> Outcome<'a> {
                 .filter(|(name, _)| name.starts_with("cpu-"))
                 .filter_map(|(_, share)| share.parse().ok())
                 .collect(),
+            said: report["iolite"]["ai"]["answer"].as_str(),
             tested: report["iolite"]["test"]["targets"]
                 .as_array()
                 .into_iter()
@@ -334,6 +337,13 @@ fn searched(job: &Value) -> Vec<String> {
     if let Some(limit) = steady["ss"].as_str() {
         let reached = if number(steady, "attained") > 0.0 { "attained" } else { "not attained" };
         found.push(format!("steady state ({limit}): {reached}"));
+    }
+    let accelerator = &job["accelerator"];
+    if accelerator.is_object() {
+        let busy =
+            accelerator["utilization"].as_f64().map_or("unknown".to_owned(), |share| format!("{share:.2}%"));
+        let samples = number(accelerator, "samples_per_sec");
+        found.push(format!("accelerator utilization: {busy}, {samples:.2} samples/s"));
     }
     if number(job, "latency_target_ns") > 0.0 {
         found.push(format!(

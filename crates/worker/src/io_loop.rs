@@ -241,7 +241,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                         self.end.was_busy = true;
                     }
                     // Syncs and waits come between two I/Os, so they happen only when the workload has another I/O.
-                    if FULL && !self.await_turn(moment) {
+                    if FULL && !self.await_turn(&io, moment) {
                         self.withdraw(&io);
                         return PassEnd::Stopped;
                     }

@@ -17,13 +17,14 @@
 //! | reading back what was written | `reading_back.rs`, `io_loop/verify.rs` |
 //! | rates and think time; waiting for the next start; the search for a depth | `pace.rs`, `course.rs`; `io_loop/waiting.rs`; `target.rs` |
 //! | periodic syncs: when; of which files | `syncs.rs`; `files/syncing.rs` |
-//! | jobs in step (`flow`), ramps in bytes | `flow.rs`, `ramp.rs` |
+//! | jobs in step (`flow`), ramps in bytes, samples for an accelerator | `flow.rs`, `ramp.rs`, `accelerator.rs` |
 //! | replays; zoned jobs, with write pointers that workers share | `replay.rs`, `io_loop/script.rs`; `zones.rs` |
 //! | threads that submit (`io_submit_mode=offload`) | `offload.rs` |
 //! | CPUs, memory nodes, priorities, control groups | `placement.rs`; of single I/Os: `priority.rs`; I/O schedulers: `scheduler.rs` |
 //! | the `cpu` line | `usage.rs` |
 //! | `write_iolog` | `record.rs` |
 
+mod accelerator;
 mod alignment;
 mod command;
 mod course;
@@ -56,6 +57,7 @@ mod unit_tests;
 mod usage;
 mod zones;
 
+use accelerator::Reader;
 use files::FileTable;
 use flow::Flow;
 use full_generator::FullGenerator;
@@ -250,6 +252,14 @@ impl Worker<'_> {
         Some(Flow::new(self.control(), rules.weight, others.collect(), rules.sleep_ns))
     }
 
+    /// The accelerator that this worker reads for.
+    fn accelerator(&self) -> Option<Reader<'_>> {
+        let rules = self.resolved.batches.as_ref()?;
+        let others = rules.others.iter().map(|&other| &self.arena.slot(other).control);
+        let shared = &self.arena.slot(rules.first).control.accelerator;
+        Some(Reader::new(rules, shared, self.control(), others.collect(), &self.resolved.layout))
+    }
+
     /// The ramp in bytes, with the workers that share it.
     fn sized_ramp(&self) -> Option<SizedRamp<'_>> {
         let rules = self.resolved.sized_ramp.as_ref()?;
@@ -440,6 +450,7 @@ impl Worker<'_> {
             priorities: self.priorities(),
             ranges: (issue.ranges > 1).then(|| Ranges::new(issue.ranges)),
             flow: self.flow(),
+            accelerator: self.accelerator(),
             sized_ramp: self.sized_ramp(),
             stages: self.stages(),
             log,

@@ -332,6 +332,9 @@ fn questions() -> Vec<String> {
         ["--help", "--version", "--cmdhelp", "--cmdhelp=bs", "--enghelp", "--enghelp=libaio", "--debug=?"];
     let measured = ["--crctest=crc16", "--cpuclock-test", "--memcpytest=simple", "--showcmd job.fio"];
     let subcommands = iolite_options::commands::ALL.iter().flat_map(|subcommand| match subcommand.name {
+        "ai" => {
+            ["--help", "reader --preset=list", "kv --show-job ."].map(|more| format!("ai {more}")).to_vec()
+        }
         "compare" => ["table", "json", "csv"]
             .map(|format| format!("compare -F {format} report.json report.json"))
             .to_vec(),

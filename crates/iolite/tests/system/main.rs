@@ -6,6 +6,7 @@
 //! `IOLITE_TEST_PROGRAM=/usr/bin/fio cargo test -p iolite --test system` runs the same tests with another program. This
 //! is how the expectations in the tests were checked against fio itself.
 
+mod ai;
 mod as_fio;
 mod ceph;
 mod cli;

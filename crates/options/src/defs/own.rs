@@ -1,7 +1,7 @@
 //! Options that fio does not have.
 
 use crate::definition::{Category, Definition, Kind};
-use crate::values::{files_in_schedule, rate_schedule};
+use crate::values::{files_in_schedule, rate_schedule, sample};
 
 const fn own(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Own, kind, help)
@@ -48,6 +48,36 @@ pub static OWN: &[Definition] = &[
     )
     .default("0")
     .lands(put!(measurement.lat_from_intended_start, boolean())),
+    own("batch_size", Kind::Int, "Samples that an accelerator takes at once; all workers of the job read for it (0 = no accelerator)")
+        .default("0")
+        .range(0, 1 << 40)
+        .lands(put!(batches.batch_size, number())),
+    own("batch_sample", Kind::Str, "What a sample is: a read (io), a whole file (file), or this many bytes")
+        .under("batch_size")
+        .default("io")
+        .lands(|job, given| {
+            let text = given.required()?.to_owned();
+            job.batches.batch_sample = sample(&text, given.kb_base, &mut given.notes)?;
+            Ok(())
+        }),
+    own("batch_compute", Kind::Int, "How long the accelerator computes with a batch, in µs")
+        .under("batch_size")
+        .default("0")
+        .min(0)
+        .lands(put!(batches.batch_compute, time(1))),
+    own("batch_prefetch", Kind::Int, "Batches that are read ahead of the one that is computed; 0 = reading and computing take turns")
+        .under("batch_size")
+        .default("2")
+        .range(0, 1 << 20)
+        .lands(put!(batches.batch_prefetch, number())),
+    own(
+        "filenum_increment",
+        Kind::Int,
+        "The first $filenum of each clone is this much higher than that of the clone before: clones share out numbered files",
+    )
+    .default("0")
+    .range(0, 1 << 30)
+    .lands(put!(files.filenum_increment, number())),
     own("stages", Kind::Flag, "Measure where the time of each I/O goes: submission, queue, device or server, completion")
         .lands(put!(measurement.stages, boolean())),
     own("write_stages_log", Kind::Str, "Log the stages of each I/O to files of this name")

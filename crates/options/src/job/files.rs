@@ -9,6 +9,8 @@ options! {
         /// The names, with the directory that they are in.
         pub filename: Vec<String>,
         pub filename_format: String,
+        /// How many files the numbers in the names of each clone begin behind those of the clone before.
+        pub filenum_increment: u32,
         pub unique_filename: bool,
         /// The address of the client for which a server runs the job; empty = no client.
         pub client: String,

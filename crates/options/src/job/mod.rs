@@ -29,6 +29,7 @@ macro_rules! options {
     };
 }
 
+mod batches;
 mod buffers;
 mod data_placement;
 mod depth;
@@ -46,6 +47,7 @@ mod schedule;
 mod verification;
 mod zones;
 
+pub use batches::*;
 pub use buffers::*;
 pub use data_placement::*;
 pub use depth::*;
@@ -91,6 +93,7 @@ pub struct JobOptions {
     pub depth: DepthOptions,
     pub verification: VerifyOptions,
     pub rates: RateOptions,
+    pub batches: BatchOptions,
     pub placement: PlacementOptions,
     pub errors: ErrorOptions,
     pub measurement: MeasurementOptions,
@@ -129,6 +132,7 @@ impl JobOptions {
             depth: DepthOptions::blank(),
             verification: VerifyOptions::blank(),
             rates: RateOptions::blank(),
+            batches: BatchOptions::blank(),
             placement: PlacementOptions::blank(),
             errors: ErrorOptions::blank(),
             measurement: MeasurementOptions::blank(),

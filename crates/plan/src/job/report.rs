@@ -31,6 +31,8 @@ pub struct ReportRules {
     pub block_lives: bool,
     /// The resets of zones are reported (`zonemode=zbd`).
     pub uses_zones: bool,
+    /// Samples in a batch of its accelerator, and nanoseconds that this computes with one (`batch_size`).
+    pub accelerator: Option<(u64, u64)>,
     /// The number of the clock from which its start time is taken (`job_start_clock_id`); `None` = the wall clock.
     pub start_clock: Option<u32>,
 }
@@ -50,6 +52,8 @@ impl ReportRules {
             latency_percentile: options.rates.latency_percentile,
             block_lives: options.measurement.block_error_percentiles,
             uses_zones: options.zones.is_zbd(),
+            accelerator: (options.batches.batch_size > 0)
+                .then(|| (options.batches.batch_size, options.batches.batch_compute.saturating_mul(1000))),
             start_clock: options.measurement.start_clock(),
         }
     }

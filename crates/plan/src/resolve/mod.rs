@@ -27,13 +27,13 @@ pub use issue::{IssueRules, PassKind, PassRules, SyncRules, TargetRules};
 pub use logs::LogRules;
 pub use pace::{Amount, Limit, Minimum, PaceRules, Think, rules as pace_rules};
 pub(crate) use peers::address_there;
-pub use peers::{FlowRules, SizedRampRules};
+pub use peers::{BatchRules, FlowRules, SizedRampRules};
 pub use placement::PlacementRules;
 pub use priorities::{PriorityRules, PriorityShare, rules as priority_rules};
 // Types of options that a worker uses unchanged.
 pub use iolite_options::engines::{Data, NameAct, NameKind};
 pub use iolite_options::{
-    ClockSource, FadviseHint, Fallocate, LockFile, MemoryKind, NumaPolicyMode, RateProcess,
+    ClockSource, FadviseHint, Fallocate, LockFile, MemoryKind, NumaPolicyMode, RateProcess, Sample,
 };
 pub use iolite_workload::FileSizes;
 
@@ -98,6 +98,8 @@ pub struct ResolvedWorker {
     pub priorities: Option<PriorityRules>,
     /// The other workers to keep in step with; `None` = none.
     pub flow: Option<FlowRules>,
+    /// The accelerator that it reads for; `None` = none.
+    pub batches: Option<BatchRules>,
     /// The bytes to move before counting begins; `None` = only time counts.
     pub sized_ramp: Option<SizedRampRules>,
     /// The workers at the other end of its connection, as far as they belong to the run.
@@ -169,6 +171,7 @@ impl Plan {
                 .then(|| options.block_size(iolite_types::Direction::Trim).min().max(1)),
             priorities: priorities::rules(options, worker.seed),
             flow: peers::flow(self, worker),
+            batches: peers::batches(self, worker),
             sized_ramp: peers::sized_ramp(self, worker),
             other_ends: self.other_ends(worker),
             verify: verification::rules(self, worker, layout, &workload, rivals),
@@ -239,7 +242,7 @@ fn engine(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> EngineConfig {
     EngineConfig {
         options: own,
         keeps_writes: options.sync_asked_for().is_some() || options.verification.is_on(),
-        pauses: pace::rules(options, worker.seed).is_some(),
+        pauses: pace::rules(options, worker.seed).is_some() || options.batches.batch_size > 0,
         atomic: options.durability.atomic,
         files: layout.count(),
         sync_file_range_flags: options.durability.sync_file_range.map_or(unsaid, |range| range.flags),

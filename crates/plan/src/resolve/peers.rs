@@ -1,8 +1,8 @@
 //! The other workers of the run that a worker depends on.
 
 use crate::{JobPlan, Plan, Problem, WorkerPlan};
-use iolite_options::JobOptions;
 use iolite_options::engines::{NetOptions, Protocol, RdmaOptions, port_of_clone};
+use iolite_options::{JobOptions, Sample};
 use iolite_types::{BlockSize, Direction, is_loopback};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -18,6 +18,23 @@ pub struct FlowRules {
     pub others: Vec<(usize, u32)>,
     /// Nanoseconds to sleep when it is ahead; 0 = check again at once.
     pub sleep_ns: u64,
+}
+
+/// Workers that read samples for one accelerator (`batch_size`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BatchRules {
+    /// The worker whose words all of them share, as an index of the run.
+    pub first: usize,
+    /// The other workers, as indices of the run.
+    pub others: Vec<usize>,
+    /// Samples in a batch.
+    pub size: u64,
+    /// What a sample is.
+    pub sample: Sample,
+    /// Nanoseconds that the accelerator computes with a batch.
+    pub compute_ns: u64,
+    /// How many batches may be read while the one before is computed.
+    pub prefetch: u64,
 }
 
 /// Workers that share a ramp in bytes (`ramp_size`).
@@ -39,6 +56,19 @@ pub(super) fn flow(plan: &Plan, worker: &WorkerPlan) -> Option<FlowRules> {
             .map(|(job, index)| (index, job.options.rates.flow))
             .collect(),
         sleep_ns: options.rates.flow_sleep.saturating_mul(1000),
+    })
+}
+
+pub(super) fn batches(plan: &Plan, worker: &WorkerPlan) -> Option<BatchRules> {
+    let job = plan.job_of(worker);
+    let options = &job.options.batches;
+    (options.batch_size > 0).then(|| BatchRules {
+        first: job.first_worker,
+        others: plan.clones(job).filter(|&index| index != worker.index).collect(),
+        size: options.batch_size,
+        sample: options.batch_sample,
+        compute_ns: options.batch_compute.saturating_mul(1000),
+        prefetch: options.batch_prefetch,
     })
 }
 

@@ -5,6 +5,7 @@ use super::blocks::BlockLives;
 use super::intended::IntendedStarts;
 use super::ranges::Ranges;
 use super::stages::StageStamps;
+use crate::accelerator::Reader;
 use crate::flow::Flow;
 use crate::pace::Pace;
 use crate::priority::Priorities;
@@ -33,6 +34,8 @@ pub struct Extras<'a> {
     pub ranges: Option<Ranges>,
     /// The flow that the worker belongs to.
     pub flow: Option<Flow<'a>>,
+    /// The accelerator that its reads are samples for.
+    pub accelerator: Option<Reader<'a>>,
     /// The ramp in bytes; `None` = the ramp is measured in time, or there is no ramp.
     pub sized_ramp: Option<SizedRamp<'a>>,
     /// The stamps for the stages of each I/O; `None` = they are not measured.
@@ -58,6 +61,7 @@ impl Extras<'_> {
             priorities,
             ranges,
             flow,
+            accelerator,
             sized_ramp,
             stages,
             log,
@@ -73,6 +77,7 @@ impl Extras<'_> {
             || priorities.is_some()
             || ranges.is_some()
             || flow.is_some()
+            || accelerator.is_some()
             || sized_ramp.is_some()
             || stages.is_some()
             || log.is_some()

@@ -5,6 +5,7 @@ use super::IoLoop;
 use super::failure::{Attempt, Failure, Missed};
 use super::flight::{GIVEN_UP, Times};
 use super::verify::is_check;
+use crate::accelerator::Leave;
 use crate::pace::Pause;
 use crate::syncs::Due;
 use crate::target::Step;
@@ -92,11 +93,33 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if turn.at > now { turn.at } else { 0 }
     }
 
+    /// Waits while the samples that were read are far enough ahead of the accelerator.
+    fn await_accelerator(&mut self, io: &Io) {
+        /// How often to check whether others have finished their samples.
+        const LOOK_NS: u64 = 20_000;
+        if io.direction != Direction::Read {
+            return;
+        }
+        let mut now = self.clock.now();
+        while let Some(accelerator) = &mut self.extras.accelerator
+            && !self.end.stopping
+        {
+            let moment = match accelerator.ask(io.file, io.length, now, self.flight.count == 0) {
+                Leave::Now => return,
+                Leave::At(moment) => moment,
+                Leave::Later => now.saturating_add(LOOK_NS),
+            };
+            self.wait_until(moment, true);
+            now = self.clock.now();
+        }
+    }
+
     /// Performs the steps before the next I/O: due syncs, and waiting until it may be issued. Returns false if the job
     /// ends meanwhile.
-    pub(super) fn await_turn(&mut self, moment: u64) -> bool {
+    pub(super) fn await_turn(&mut self, io: &Io, moment: u64) -> bool {
         self.sync_what_is_due();
         self.keep_in_step();
+        self.await_accelerator(io);
         if moment > 0 {
             self.wait_until(moment, true);
         }
@@ -322,11 +345,24 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Counts the unit's I/O for the pace, as completed with this many bytes. Syncs and checks do not count.
     pub(super) fn count_for_pace(&mut self, index: u32, bytes: u64) {
-        if !self.is_check(index)
-            && let Some(pace) = &mut self.extras.pace
-            && let Some(direction) = self.flight.table.units[index as usize].operation.direction()
-        {
+        if self.is_check(index) {
+            return;
+        }
+        let direction = self.flight.table.units[index as usize].operation.direction();
+        if let (Some(pace), Some(direction)) = (&mut self.extras.pace, direction) {
             pace.completed(direction, bytes);
+        }
+        if self.extras.accelerator.is_some() && direction == Some(Direction::Read) {
+            self.count_for_accelerator(index);
+        }
+    }
+
+    /// Counts the unit's read as (a part of) a sample. One that failed is a sample as well: a reader goes on with the next one.
+    fn count_for_accelerator(&mut self, index: u32) {
+        let whole = self.whole(&self.flight.table.units[index as usize]);
+        let now = self.clock.now();
+        if let Some(accelerator) = &mut self.extras.accelerator {
+            accelerator.completed(whole.file, whole.length, now);
         }
     }
 
@@ -392,6 +428,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         if let Some(pace) = &mut self.extras.pace {
             pace.completed(direction, unit.length);
+        }
+        if let Some(accelerator) = &mut self.extras.accelerator
+            && direction == Direction::Read
+        {
+            let now = if self.rules.timed() { times.complete } else { self.clock.now() };
+            accelerator.completed(whole.file, whole.length, now);
         }
         if let Some(target) = &mut self.extras.target {
             target.completed(latency);

@@ -236,6 +236,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if let Some(pace) = &mut self.extras.pace {
             pace.watch_from(now);
         }
+        if let Some(accelerator) = &self.extras.accelerator {
+            accelerator.count_from(now);
+        }
         if let Some(log) = &mut self.extras.log {
             log.begin(now);
         }

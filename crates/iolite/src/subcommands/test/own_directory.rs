@@ -16,8 +16,8 @@ const LOCK: &str = "iolite-test.lock";
 const WORDS: &str = "This directory belongs to a running `iolite test`. If none is running, `iolite test --clean` removes it.\n";
 /// The file that is read and written.
 const DATA: &str = "data";
-/// How the names of small files begin.
-const SMALL: &str = "small.";
+/// How the names of other files begin: small ones of `iolite test`; ranks of checkpoints and blocks of caches of `iolite ai`.
+const OTHERS: [&str; 5] = ["small.", "rank.", "checkpoint", "hits.", "new."];
 
 /// The directory of a test. It is removed when this value is dropped.
 #[derive(Debug)]
@@ -123,7 +123,7 @@ impl Left {
 fn remove(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)?.flatten() {
         let name = entry.file_name();
-        if name == DATA || name.to_string_lossy().starts_with(SMALL) {
+        if name == DATA || OTHERS.iter().any(|start| name.to_string_lossy().starts_with(start)) {
             fs::remove_file(entry.path())?;
         }
     }

@@ -55,9 +55,9 @@ pub struct Remote {
     /// It speaks S3: large objects are sent in parts, and names can be listed by the thousand.
     pub is_s3: bool,
     /// Where own names are made: what stands before them.
-    place: String,
+    pub place: String,
     /// What stands in the names of this test: at random, so that no test uses those of another one.
-    number: String,
+    pub number: String,
 }
 
 impl Remote {
@@ -241,6 +241,30 @@ impl Remote {
         found.sort_unstable();
         found.dedup();
         Ok(found)
+    }
+
+    /// Removes all names that begin like this, each object on its own. Returns how many there were.
+    pub fn remove_all(&self, start: &str) -> Result<u64, String> {
+        let is_ours = |name: &Path| {
+            name.to_string_lossy().trim_start_matches('/').starts_with(start.trim_start_matches('/'))
+        };
+        let directory = match self.layout {
+            Layout::Objects => start.trim_end_matches('/').to_owned(),
+            _ => String::new(),
+        };
+        self.ask(EACH, |storage, progress, _| {
+            let names = match storage.list(Path::new(&directory), progress) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+                other => other?,
+            };
+            let mut removed = 0;
+            for name in names.iter().filter(|name| is_ours(name)) {
+                progress();
+                storage.unlink(name)?;
+                removed += 1;
+            }
+            Ok(removed)
+        })
     }
 
     /// Removes what tests with these numbers have left.

@@ -16,6 +16,13 @@ pub const TABLE: &[Effect] = &[
         Refused("filetype=char: g is not of that type"),
     ),
     row("lockfile", "@", "none", "exclusive", Calls("flock,fcntl")),
+    row(
+        "filenum_increment",
+        "--rw=write --size=4k --numjobs=2 --filename_format=f.$filenum --group_reporting",
+        "1",
+        "7",
+        Files,
+    ),
     row("nrfiles", "--rw=write --size=64k", "1", "4", Files),
     row(
         "file_service_type",

@@ -52,6 +52,11 @@ pub const TABLE: &[Effect] = &[
     test!("rate_scope", in_step::rates_are_shared),
     test!("rate_schedule", rates::a_rate_follows_its_schedule),
     test!("rate_schedule_speed", rates::a_rate_follows_its_schedule),
+    row("batch_size", null!("--batch_compute=1us"), "4", "8", Json("jobs.0.accelerator.batches")),
+    test!("batch_sample", ai::a_sample_is_a_read_a_file_or_bytes),
+    row("batch_compute", null!("--batch_size=4"), "1us", "2us", Json("jobs.0.accelerator.compute_ns")),
+    // Fifteen batches are computed before the last one is read, or none.
+    row("batch_prefetch", null!("--batch_size=1 --batch_compute=20ms"), "16", "0", Sleeps(200)),
     test!("rate_process", rates::poisson_keeps_the_rate_but_not_the_distance),
     test!("rate_ignore_thinktime", rates::a_job_that_was_held_up_catches_up),
     test!("io_submit_mode", offload::iodepth_decides_the_number_of_submitting_threads),

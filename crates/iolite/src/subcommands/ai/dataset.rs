@@ -1,0 +1,278 @@
+//! `iolite ai dataset`: writes samples, which stay; and finds them again.
+
+use super::answer::Answer;
+use super::performer::Performer;
+use super::site::Site;
+use super::{Outcome, of_option};
+use crate::messages::complain;
+use iolite_host::{Machine, ThisMachine};
+use iolite_options::commands::Asked;
+use iolite_page::text::bytes;
+use iolite_procedures::ai::dataset::{Dataset, MOST_FILES, Shape};
+use iolite_procedures::ai::models::Training;
+use iolite_procedures::ai::place::Place;
+use iolite_procedures::ai::reader::TIMES_MEMORY;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::Path;
+
+/// The file that describes a dataset.
+const DESCRIPTION: &str = "iolite-dataset.json";
+/// The most workers that write a dataset, unless the user wants more.
+const MOST_WRITERS: u64 = 8;
+/// The most samples of a file, and bytes of a sample.
+const MOST: u64 = 1 << 40;
+
+/// The published model, if one is named.
+pub fn model(asked: &Asked) -> Result<Option<Training>, String> {
+    asked.value("preset").map(|name| of_option("preset", name, Training::of(name))).transpose()
+}
+
+/// The dataset that options describe.
+pub fn described(asked: &Asked, place: &Place) -> Result<Option<Dataset>, String> {
+    let model = model(asked)?;
+    let number = |option: &str, least: u64| -> Result<Option<u64>, String> {
+        match asked.number(option, least)? {
+            Some(value) if value > MOST => Err(format!("--{option}: must be at most {MOST}")),
+            value => Ok(value),
+        }
+    };
+    let given = [number("sample-size", 1)?, number("deviation", 0)?, number("per-file", 1)?];
+    let samples = number("samples", 1)?;
+    let [sample, deviation, per_file] = match model {
+        Some(model) => {
+            let of_model = [model.sample, model.deviation, model.per_file];
+            [0, 1, 2].map(|option| given[option].unwrap_or(of_model[option]))
+        }
+        None => match (given[0], samples) {
+            (Some(sample), _) => [sample, given[1].unwrap_or(0), given[2].unwrap_or(1)],
+            (None, None) if given[1].is_none() && given[2].is_none() => return Ok(None),
+            (None, _) => {
+                return Err(
+                    "the size of a sample is missing: --sample-size=BYTES, or a model (--preset)".to_owned()
+                );
+            }
+        },
+    };
+    let Some(samples) = samples else {
+        return Err("the number of samples is missing: --samples=NUMBER".to_owned());
+    };
+    if per_file > 1 && deviation > 0 {
+        return Err(
+            "--deviation: several samples in a file have one size; leave it out, or --per-file".to_owned()
+        );
+    }
+    let shape = Shape::new(sample, deviation, per_file, place);
+    let dataset = Dataset::with_samples(shape, samples);
+    if dataset.files > MOST_FILES || dataset.files.checked_mul(shape.file_bytes()).is_none() {
+        return Err(format!(
+            "--samples={samples}: a dataset has at most {MOST_FILES} files, and this would have {}",
+            dataset.files
+        ));
+    }
+    Ok(Some(dataset))
+}
+
+/// The dataset that a directory has, if there is a description. The model that it was made for is in it, too.
+pub fn found(directory: &Path) -> Result<Option<(Dataset, Value)>, String> {
+    let path = directory.join(DESCRIPTION);
+    let told = |why: String| format!("{}: {why}", path.display());
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(told(iolite_types::describe_error(&error))),
+    };
+    let value: Value = serde_json::from_str(&text).map_err(|why| told(why.to_string()))?;
+    let dataset = Dataset::of(&value).map_err(told)?;
+    Ok(Some((dataset, value)))
+}
+
+/// Checks that all files of a dataset are there, with sizes that it can have. Returns their bytes.
+pub fn check(directory: &Path, dataset: &Dataset) -> Result<u64, String> {
+    let mut all = 0;
+    for number in 0..dataset.files {
+        let path = directory.join(format!("sample.{number}"));
+        let told = |why: &str| {
+            format!(
+                "{}: {why}; iolite ai dataset writes it again, after rm {}/*",
+                path.display(),
+                directory.display()
+            )
+        };
+        let found = std::fs::metadata(&path).map_err(|error| told(&iolite_types::describe_error(&error)))?;
+        if !dataset.has_size(found.len()) {
+            return Err(told(&format!("{} bytes are no size of a sample of this dataset", found.len())));
+        }
+        all += found.len();
+    }
+    Ok(all)
+}
+
+/// A warning if a dataset may be read from memory.
+pub fn too_small(dataset: &Dataset, is_on_machines: bool) -> Option<String> {
+    let memory = ThisMachine::new().memory().total.filter(|_| !is_on_machines)?;
+    let wanted = memory.saturating_mul(TIMES_MEMORY);
+    (dataset.bytes() < wanted).then(|| {
+        format!(
+            "the dataset of {} is smaller than {TIMES_MEMORY} times the memory of this machine ({}): caches may answer, and the \
+             rules of MLPerf Storage ask for more",
+            bytes(dataset.bytes() as f64),
+            bytes(wanted as f64)
+        )
+    })
+}
+
+/// Writes a dataset.
+pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String> {
+    let site = Site::of(asked, target)?;
+    let Some(dataset) = described(asked, &site.place)? else {
+        return Err(
+            "the samples are missing: --preset=unet3d --samples=168, or --sample-size=BYTES --samples=NUMBER"
+                .to_owned(),
+        );
+    };
+    let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    let writers = asked.number("writers", 1)?.unwrap_or(processors.min(MOST_WRITERS));
+    let make = |place: &Place| dataset.job(place, writers.min(1 << 12));
+    if asked.has("show-job") {
+        return Ok(Outcome::Said(make(&site.place)));
+    }
+    let description = {
+        let mut value = dataset.described();
+        value["model"] = model(asked)?.map_or(Value::Null, |model| model.name.into());
+        value
+    };
+    if let Some(directory) = &site.directory {
+        if let Some(answer) = prepare(&site, directory, &dataset, &description)? {
+            return Ok(Outcome::Said(answer));
+        }
+    } else {
+        site.check_server()?;
+    }
+    let begun = format!(
+        "dataset: {} samples in {} files of about {} are written to {}: {} in all",
+        dataset.samples(),
+        dataset.files,
+        bytes(dataset.shape.file_bytes() as f64),
+        site.name,
+        bytes(dataset.bytes() as f64)
+    );
+    complain(program, &format_args!("ai: {begun}"));
+    let report = match Performer::new(asked)?.perform(&site.place, &make) {
+        Ok(Ok(report)) => report,
+        Ok(Err(Outcome::Elsewhere)) => return Ok(Outcome::Elsewhere),
+        Ok(Err(other)) => {
+            remove(&site, &dataset)?;
+            return Ok(other);
+        }
+        Err(why) => {
+            remove(&site, &dataset)?;
+            return Err(format!("{}: {why}", site.name));
+        }
+    };
+    let mut written = Dataset::written(&report);
+    if let Some(directory) = &site.directory {
+        written = check(directory, &dataset)?;
+        describe(directory, &description, true)?;
+    }
+    let each = if site.place.is_on_machines { " on each machine" } else { "" };
+    let mut text = String::new();
+    line!(
+        text,
+        "{}: {} samples in {} files{each}, {}",
+        site.name,
+        dataset.samples(),
+        dataset.files,
+        bytes(written as f64)
+    );
+    if let Some(warning) = too_small(&dataset, site.place.is_on_machines) {
+        line!(text, "Note: {warning}.");
+    }
+    line!(text, "Read it with: iolite ai reader {}{}", site.name, reader_options(asked, &site, &dataset));
+    let value = json!({
+        "test": "dataset", "target": site.name, "samples": dataset.samples(), "files": dataset.files, "bytes": written,
+        "dataset": description,
+    });
+    Ok(Outcome::Answered(Box::new(Answer { text, value, report, status: 0 })))
+}
+
+/// The options by which a reader knows a dataset that no description is kept of.
+fn reader_options(asked: &Asked, site: &Site, dataset: &Dataset) -> String {
+    if site.directory.is_some() {
+        return String::new();
+    }
+    let options = ["preset", "sample-size", "deviation", "per-file"];
+    let given = options.iter().filter_map(|option| Some(format!(" --{option}={}", asked.value(option)?)));
+    given.collect::<String>() + &format!(" --samples={}", dataset.samples())
+}
+
+/// Prepares a directory. Returns an answer if the dataset is there already.
+fn prepare(
+    site: &Site,
+    directory: &Path,
+    dataset: &Dataset,
+    description: &Value,
+) -> Result<Option<String>, String> {
+    let told = |error: std::io::Error| format!("{}: {}", site.name, iolite_types::describe_error(&error));
+    std::fs::create_dir_all(directory).map_err(told)?;
+    let other = "there is another dataset; name another directory, or remove it";
+    match found(directory)? {
+        Some((_, value)) if value["complete"] == true => {
+            let same = Dataset::of(&value).is_ok_and(|there| there == *dataset);
+            if !same {
+                return Err(format!("{}: {other}", site.name));
+            }
+            check(directory, dataset)?;
+            return Ok(Some(format!("{}: the dataset is there already, and complete\n", site.name)));
+        }
+        // It was interrupted: all of it is written again.
+        Some((there, _)) => remove_files(directory, &there)?,
+        None => {
+            let names = std::fs::read_dir(directory).map_err(told)?.flatten();
+            if names.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with("sample.")) {
+                return Err(format!(
+                    "{}: there are files called sample.NUMBER of somebody else; name another directory",
+                    site.name
+                ));
+            }
+        }
+    }
+    site.check_room(directory, dataset.bytes())?;
+    describe(directory, description, false)?;
+    Ok(None)
+}
+
+/// Writes the description.
+fn describe(directory: &Path, description: &Value, is_complete: bool) -> Result<(), String> {
+    let path = directory.join(DESCRIPTION);
+    let mut value = description.clone();
+    value["complete"] = is_complete.into();
+    std::fs::write(&path, format!("{value:#}\n"))
+        .map_err(|error| format!("{}: {}", path.display(), iolite_types::describe_error(&error)))
+}
+
+/// Removes what an interrupted run has written.
+fn remove(site: &Site, dataset: &Dataset) -> Result<(), String> {
+    match &site.directory {
+        Some(directory) => {
+            remove_files(directory, dataset)?;
+            let _ = std::fs::remove_file(directory.join(DESCRIPTION));
+            Ok(())
+        }
+        None if site.place.is_on_machines => Ok(()),
+        None => site.remove("sample").map(drop),
+    }
+}
+
+fn remove_files(directory: &Path, dataset: &Dataset) -> Result<(), String> {
+    for number in 0..dataset.files {
+        let path = directory.join(format!("sample.{number}"));
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(format!("{}: {}", path.display(), iolite_types::describe_error(&error)));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

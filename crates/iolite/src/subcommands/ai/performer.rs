@@ -1,0 +1,98 @@
+//! One run of jobs, in a process of its own, here or on other machines.
+
+use super::Outcome;
+use crate::run_series::{End, Runner, Start};
+use iolite_options::commands::Asked;
+use iolite_procedures::ai::place::Place;
+use serde_json::Value;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+
+/// Environment variables with the number of a rank, as launchers set them.
+const RANKS: [&str; 5] = ["PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK", "IOLITE_RANK"];
+
+/// Performs runs.
+pub struct Performer {
+    runner: Runner,
+    clients: Vec<String>,
+    mpi: Option<OsString>,
+}
+
+impl Performer {
+    /// From now on, signals end runs in order.
+    pub fn new(asked: &Asked) -> Result<Performer, String> {
+        let runner = Runner::new().map_err(|error| format!("signals cannot be received: {error}"))?;
+        let mpi = asked.value("mpi").map(|means| match means {
+            "auto" => "--mpi".into(),
+            means => format!("--mpi={means}").into(),
+        });
+        Ok(Performer { runner, clients: asked.values("client").map(str::to_owned).collect(), mpi })
+    }
+
+    /// Runs the jobs that are made for a place. Returns the report, or how it ended without one.
+    pub fn perform(
+        &mut self,
+        place: &Place,
+        make: &dyn Fn(&Place) -> String,
+    ) -> Result<Result<Value, Outcome>, String> {
+        let told = |error: std::io::Error| format!("a report cannot be kept: {error}");
+        let (mut report, path) = in_memory("").map_err(told)?;
+        // The files of the jobs are open until the run has ended.
+        let (start, _files) = self.start(place, make).map_err(told)?;
+        let end = self.runner.perform(&start, &path)?;
+        let mut text = String::new();
+        report.seek(SeekFrom::Start(0)).and_then(|_| report.read_to_string(&mut text)).map_err(told)?;
+        match end {
+            End::Interrupted => Ok(Err(Outcome::Interrupted)),
+            End::Failed(why) => Err(in_short(&why)),
+            End::Doubtful(words) => Err(in_short(&words)),
+            End::Done if self.mpi.is_some() && text.trim().is_empty() => Ok(Err(Outcome::Elsewhere)),
+            End::Done => iolite_stored::last_report(&text).map(Ok).map_err(|why| why.of("the report")),
+        }
+    }
+
+    /// How the run is started, with the files that it reads. Machines have names of their own, because they may share storage.
+    fn start(&self, place: &Place, make: &dyn Fn(&Place) -> String) -> std::io::Result<(Start, Vec<File>)> {
+        let named = |mark: &str| make(&Place { prefix: format!("{}{mark}", place.prefix), ..place.clone() });
+        let alone = |options, input: String| Start {
+            options,
+            file: Some("-".into()),
+            input: input.into(),
+            may_be_kept: false,
+        };
+        if let Some(mpi) = &self.mpi {
+            let rank = RANKS.into_iter().find(|name| std::env::var_os(name).is_some());
+            let mark = rank.map_or_else(String::new, |name| format!("rank-${{{name}}}."));
+            return Ok((alone(vec![mpi.clone()], named(&mark)), Vec::new()));
+        }
+        if self.clients.is_empty() {
+            return Ok((alone(Vec::new(), make(place)), Vec::new()));
+        }
+        let mut options: Vec<OsString> = Vec::new();
+        let mut files = Vec::new();
+        for (number, client) in self.clients.iter().enumerate() {
+            let (file, path) = in_memory(&named(&format!("m{number}.")))?;
+            options.extend([format!("--client={client}").into(), path.into_os_string()]);
+            files.push(file);
+        }
+        Ok((Start { options, file: None, input: Vec::new(), may_be_kept: false }, files))
+    }
+}
+
+/// A file in memory with this text, and a path by which processes of this user find it. Nothing of it is left, however this
+/// program ends.
+fn in_memory(text: &str) -> std::io::Result<(File, PathBuf)> {
+    let mut file = iolite_os::memory::file(c"iolite ai")?;
+    file.write_all(text.as_bytes())?;
+    let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
+    Ok((file, path))
+}
+
+/// Messages of a run as one line, without the name of the program.
+fn in_short(words: &str) -> String {
+    let lines = words.trim().lines().map(|line| line.strip_prefix("iolite: ").unwrap_or(line));
+    lines.collect::<Vec<_>>().join("; ")
+}

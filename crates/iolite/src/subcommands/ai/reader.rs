@@ -1,0 +1,300 @@
+//! `iolite ai reader`: reads a dataset for accelerators; searches the largest number of them.
+
+use super::answer::{Answer, NOTE, table};
+use super::performer::Performer;
+use super::site::Site;
+use super::{Outcome, dataset, of_option};
+use crate::messages::complain;
+use iolite_options::commands::{self, Asked};
+use iolite_page::text::{bandwidth, count, latency};
+use iolite_procedures::ai::dataset::Dataset;
+use iolite_procedures::ai::models::{ACCELERATORS, SOURCE, Training};
+use iolite_procedures::ai::reader::{Figures, LEAST_STEPS, Reader};
+use iolite_procedures::ai::search;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// How busy accelerators have to be, in percent.
+const LEAST: f64 = 90.0;
+/// The most accelerators, readers, and so on.
+const MOST: u64 = 1 << 16;
+
+/// What is read, and how.
+struct Plan {
+    site: Site,
+    dataset: Dataset,
+    reader: Reader,
+    /// The number is searched.
+    is_search: bool,
+    least: f64,
+    model: Option<Training>,
+}
+
+impl Plan {
+    fn of(asked: &Asked, target: &str) -> Result<Plan, String> {
+        let site = Site::of(asked, target)?;
+        let (dataset, named) = known_dataset(asked, &site)?;
+        let model = match dataset::model(asked)? {
+            Some(model) => Some(model),
+            None => named.and_then(|name| Training::of(&name).ok()),
+        };
+        let number = |option: &str, least: u64| match asked.number(option, least)? {
+            Some(value) if value > MOST => Err(format!("--{option}={value}: must be at most {MOST}")),
+            value => Ok(value),
+        };
+        let gpu = asked.value("gpu").unwrap_or(ACCELERATORS[1]);
+        let compute_us = match (asked.value("compute"), model) {
+            (Some(_), _) if asked.has("gpu") => {
+                return Err("--gpu and --compute: both are computing times; give one of them".to_owned());
+            }
+            (Some(time), _) => of_option("compute", time, commands::microseconds(time))?,
+            (None, Some(model)) => of_option("gpu", gpu, model.compute_us(gpu))?,
+            (None, None) => {
+                return Err(
+                    "how long an accelerator computes is missing: --compute=323ms, or a model (--preset)"
+                        .to_owned(),
+                );
+            }
+        };
+        if compute_us == 0 {
+            return Err("--compute: must be at least 1us".to_owned());
+        }
+        let batch = match (number("batch", 1)?, model) {
+            (Some(batch), _) => batch,
+            (None, Some(model)) => model.batch,
+            (None, None) => {
+                return Err(
+                    "the size of a batch is missing: --batch=NUMBER, or a model (--preset)".to_owned()
+                );
+            }
+        };
+        let is_search = asked.value("accelerators") == Some("max");
+        if is_search && asked.has("mpi") {
+            return Err(
+                "--accelerators=max: that takes several runs, and ranks have one; name a number".to_owned()
+            );
+        }
+        let reader = Reader {
+            accelerators: if is_search { 1 } else { number("accelerators", 1)?.unwrap_or(1) },
+            readers: number("readers", 1)?.unwrap_or(model.map_or(4, |model| model.readers)),
+            batch,
+            compute_us,
+            prefetch: number("prefetch", 0)?.unwrap_or(2),
+            epochs: number("epochs", 1)?.unwrap_or(1),
+            seconds: number("seconds", 1)?.unwrap_or(0),
+            is_random_within: asked.value("shuffle") == Some("records"),
+        };
+        if reader.is_random_within && dataset.shape.per_file == 1 {
+            return Err("--shuffle=records: each file has one sample; leave it out".to_owned());
+        }
+        if reader.seconds > 0 && asked.has("epochs") {
+            return Err("--epochs and --seconds: both say when it ends; give one of them".to_owned());
+        }
+        let least = asked.fraction("least", 0.0, 100.0)?;
+        let least = least.unwrap_or(model.map_or(LEAST, |model| model.least_percent));
+        let plan = Plan { site, dataset, reader, is_search, least, model };
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// Checks that there are enough samples.
+    fn check(&self) -> Result<(), String> {
+        let Reader { accelerators, batch, .. } = self.reader;
+        if self.reader.steps(&self.dataset) == 0 {
+            return Err(format!(
+                "{}: {} samples are fewer than a batch of {batch} for each of {accelerators} accelerators",
+                self.site.name,
+                self.reader.samples(&self.dataset)
+            ));
+        }
+        Ok(())
+    }
+
+    /// The most accelerators that the dataset is enough for: two steps of an epoch.
+    fn most(&self) -> u64 {
+        (self.dataset.samples() / self.reader.batch / 2).clamp(1, MOST)
+    }
+
+    /// What a result depends on, in sentences.
+    fn remarks(&self, figures: &Figures) -> Vec<String> {
+        let mut remarks = Vec::new();
+        remarks.extend(dataset::too_small(&self.dataset, self.site.place.is_on_machines));
+        let steps = self.reader.steps(&self.dataset);
+        if steps < LEAST_STEPS {
+            remarks.push(format!(
+                "an epoch has {steps} steps; the rules of MLPerf Storage ask for {LEAST_STEPS}"
+            ));
+        }
+        let left = self.dataset.samples() - self.reader.samples(&self.dataset);
+        if left > 0 {
+            remarks.push(format!(
+                "left over, and not read: {left} of {} samples, because {} readers read the same number of files each",
+                self.dataset.samples(),
+                self.reader.workers(&self.dataset)
+            ));
+        }
+        let ahead = self.reader.prefetch + 1;
+        if figures.steps <= ahead {
+            remarks.push(format!("{} steps are no more than what is read ahead; read longer", figures.steps));
+        }
+        remarks
+    }
+}
+
+/// The dataset, and the name of the model that it was made for.
+fn known_dataset(asked: &Asked, site: &Site) -> Result<(Dataset, Option<String>), String> {
+    let given = if asked.has("samples") || asked.has("sample-size") {
+        dataset::described(asked, &site.place)?
+    } else {
+        None
+    };
+    let Some(directory) = &site.directory else {
+        let missing = "what it has is not kept there: repeat --samples and --preset (or --sample-size) of iolite ai dataset";
+        return given.map(|dataset| (dataset, None)).ok_or_else(|| format!("{}: {missing}", site.name));
+    };
+    let Some((dataset, value)) = dataset::found(directory)? else {
+        return Err(format!("{}: there is no dataset; iolite ai dataset writes one", site.name));
+    };
+    if value["complete"] != true {
+        return Err(format!(
+            "{}: the dataset is incomplete, because its writer was killed; the same iolite ai dataset writes it again",
+            site.name
+        ));
+    }
+    if given.is_some_and(|given| given != dataset) {
+        return Err(format!(
+            "{}: the dataset there is another one; leave --samples and sizes out",
+            site.name
+        ));
+    }
+    dataset::check(directory, &dataset)?;
+    Ok((dataset, value["model"].as_str().map(str::to_owned)))
+}
+
+/// Reads.
+pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String> {
+    let mut plan = Plan::of(asked, target)?;
+    if asked.has("show-job") {
+        return Ok(Outcome::Said(plan.reader.job(&plan.dataset, &plan.site.place)));
+    }
+    plan.site.check_server()?;
+    let mut performer = Performer::new(asked)?;
+    let mut tried: Vec<(u64, bool)> = Vec::new();
+    let mut results: Vec<(Reader, Figures, Value)> = Vec::new();
+    let most = plan.most();
+    while let Some(accelerators) = next(&plan, &tried, most) {
+        plan.reader.accelerators = accelerators;
+        let (reader, dataset) = (plan.reader, plan.dataset);
+        let report = match performer.perform(&plan.site.place, &|place| reader.job(&dataset, place)) {
+            Ok(Ok(report)) => report,
+            Ok(Err(other)) => return Ok(other),
+            Err(why) => return Err(format!("{}: {why}", plan.site.name)),
+        };
+        let figures = Figures::of(&report)?;
+        let is_held = figures.utilisation.is_some_and(|utilisation| utilisation >= plan.least);
+        if plan.is_search {
+            let what = format!("ai: {accelerators} accelerators: {}", busy(&figures));
+            complain(program, &format_args!("{what}"));
+        }
+        tried.push((accelerators, is_held));
+        results.push((plan.reader, figures, report));
+    }
+    Ok(Outcome::Answered(Box::new(answer(&plan, &tried, results, most)?)))
+}
+
+/// The number to try next.
+fn next(plan: &Plan, tried: &[(u64, bool)], most: u64) -> Option<u64> {
+    match plan.is_search {
+        true => search::next(tried, most),
+        false => tried.is_empty().then_some(plan.reader.accelerators),
+    }
+}
+
+fn busy(figures: &Figures) -> String {
+    figures.utilisation.map_or("unknown".to_owned(), |utilisation| format!("AU {utilisation:.2}%"))
+}
+
+/// The answer: of a search, about the largest number that was kept busy, or else about one.
+fn answer(
+    plan: &Plan,
+    tried: &[(u64, bool)],
+    results: Vec<(Reader, Figures, Value)>,
+    most: u64,
+) -> Result<Answer, String> {
+    let held = search::held(tried);
+    let counts = |(reader, ..): &&(Reader, Figures, Value)| Some(reader.accelerators) == held;
+    let (reader, figures, report) =
+        results.iter().find(counts).or(results.first()).ok_or("nothing was measured")?.clone();
+    let mut text = String::new();
+    let model =
+        plan.model.map_or_else(|| "samples".to_owned(), |model| format!("{} ({SOURCE})", model.title));
+    let each = if plan.site.place.is_on_machines { " on each machine" } else { "" };
+    line!(
+        text,
+        "{}: {model}, {} samples in {} files{each}; batches of {}, computed in {} ms; {} readers\n",
+        plan.site.name,
+        plan.dataset.samples(),
+        plan.dataset.files,
+        reader.batch,
+        reader.compute_us as f64 / 1000.0,
+        reader.workers(&plan.dataset)
+    );
+    let mut rows = vec![
+        ["accelerators", "AU", "samples/s", "read", "steps", "waited", "read p50", "read p99"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    let mut shown: Vec<&(Reader, Figures, Value)> = results.iter().collect();
+    shown.sort_by_key(|(reader, ..)| reader.accelerators);
+    rows.extend(shown.iter().map(|(reader, figures, _)| row(reader, figures)));
+    text += &table(&rows);
+    text.push('\n');
+    if plan.is_search {
+        match held {
+            Some(held) if held == most => line!(
+                text,
+                "At least {held} accelerators are kept busy (AU of at least {}%): the dataset is not enough for more.",
+                plan.least
+            ),
+            Some(held) => line!(
+                text,
+                "{held} accelerators are kept busy (AU of at least {}%); one more is too many.",
+                plan.least
+            ),
+            None => line!(text, "Not even one accelerator is kept busy (AU of at least {}%).", plan.least),
+        }
+    } else if let Some(utilisation) = figures.utilisation {
+        let is_enough = if utilisation >= plan.least { "reaches" } else { "does not reach" };
+        line!(text, "AU {is_enough} the {}% that count.", plan.least);
+    }
+    let remarks = plan.remarks(&figures);
+    for remark in &remarks {
+        line!(text, "Note: {remark}.");
+    }
+    line!(text, "{NOTE}");
+    let searched: Vec<Value> = shown.iter().map(|(reader, figures, _)| figures.json(reader)).collect();
+    let value = json!({
+        "test": "reader", "target": plan.site.name, "model": plan.model.map(|model| model.name),
+        "dataset": plan.dataset.described(), "samples": plan.dataset.samples(),
+        "batch": reader.batch, "compute_us": reader.compute_us, "prefetch": reader.prefetch,
+        "readers": reader.workers(&plan.dataset), "least_utilization": plan.least,
+        "result": figures.json(&reader), "tried": searched,
+        "most_accelerators": plan.is_search.then_some(held).flatten(), "notes": remarks, "about": NOTE,
+    });
+    Ok(Answer { text, value, report, status: 0 })
+}
+
+fn row(reader: &Reader, figures: &Figures) -> Vec<String> {
+    let all = reader.accelerators * figures.machines;
+    let time = |place: usize| figures.read_ns.map_or("-".to_owned(), |values| latency(values[place]));
+    vec![
+        all.to_string(),
+        figures.utilisation.map_or("-".to_owned(), |utilisation| format!("{utilisation:.2}%")),
+        format!("{:.2}", figures.samples_per_second),
+        bandwidth(figures.bandwidth),
+        count(figures.steps as f64),
+        format!("{:.2} s", figures.waited),
+        time(0),
+        time(1),
+    ]
+}

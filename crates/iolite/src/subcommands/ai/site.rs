@@ -1,0 +1,190 @@
+//! Where the data of a test is, and what is removed there.
+//!
+//! A dataset is where the user wants it, and stays. Everything else is in a directory of the test's own, as that of `iolite test`,
+//! or has names of its own on a server; on other machines, the jobs remove it themselves.
+
+use super::super::test::own_directory::OwnDirectory;
+use super::super::test::remote::{self, Layout, Remote};
+use iolite_host::{Machine, ThisMachine};
+use iolite_options::commands::Asked;
+use iolite_page::text::bytes;
+use iolite_procedures::ai::place::{Kind, Place};
+use std::path::{Path, PathBuf};
+
+/// How names begin that are removed.
+const OWN: &str = "iolite-ai";
+
+/// Where a test is.
+pub struct Site {
+    /// As jobs have it.
+    pub place: Place,
+    /// The target, for people.
+    pub name: String,
+    /// The directory, if it is one of this machine.
+    pub directory: Option<PathBuf>,
+    remote: Option<Remote>,
+    own: Option<OwnDirectory>,
+    /// How the names begin that are removed from a server.
+    removed: Option<String>,
+}
+
+impl Site {
+    /// The site of a target, as it is named.
+    pub fn of(asked: &Asked, target: &str) -> Result<Site, String> {
+        let is_on_machines = asked.has("client") || asked.has("mpi");
+        let is_direct = asked.has("direct");
+        let found = if Path::new(target).exists() { None } else { Remote::of(target) };
+        let found = found.transpose().map_err(|why: String| format!("{}: {why}", remote::shown(target)))?;
+        let Some(remote) = found else {
+            let directory = absolute(Path::new(target))?;
+            let options = vec![("directory".to_owned(), directory.display().to_string().replace(':', "\\:"))];
+            let place =
+                Place { kind: Kind::Files, options, prefix: String::new(), is_direct, is_on_machines };
+            let directory = (!is_on_machines).then_some(directory);
+            return Ok(Site {
+                place,
+                name: target.to_owned(),
+                directory,
+                remote: None,
+                own: None,
+                removed: None,
+            });
+        };
+        let name = remote::shown(target);
+        let kind = match remote.layout {
+            Layout::Objects => Kind::Objects,
+            Layout::File if remote.engine == "nfs" => Kind::Export,
+            Layout::File | Layout::Disk => {
+                return Err(format!(
+                    "{name}: {} has no files; name a directory, s3:// or nfs://",
+                    remote.words
+                ));
+            }
+        };
+        if is_direct {
+            return Err(format!("--direct: {name} is reached without a page cache; leave it out"));
+        }
+        let options = std::iter::once(("ioengine".to_owned(), remote.engine.to_owned()));
+        let options =
+            options.chain(remote.options.iter().map(|(option, value)| ((*option).to_owned(), value.clone())));
+        let place = Place {
+            kind,
+            options: options.collect(),
+            prefix: remote.place.clone(),
+            is_direct,
+            is_on_machines,
+        };
+        Ok(Site { place, name, directory: None, remote: Some(remote), own: None, removed: None })
+    }
+
+    /// Makes room for what the test writes and removes: this many bytes on this machine. `is_shown`: nothing is made.
+    pub fn with_own_room(mut self, needed: u64, is_shown: bool) -> Result<Site, String> {
+        if let Some(remote) = &self.remote {
+            let separator = if self.place.kind == Kind::Objects { '/' } else { '.' };
+            let prefix = format!("{}{OWN}{separator}{}{separator}", remote.place, remote.number);
+            self.place.prefix.clone_from(&prefix);
+            self.removed = Some(prefix);
+            return Ok(self);
+        }
+        let Some(directory) = self.directory.clone() else {
+            self.place.prefix = format!("{OWN}.{}.", std::process::id());
+            return Ok(self);
+        };
+        self.check_directory(&directory)?;
+        self.check_room(&directory, needed)?;
+        let own = if is_shown {
+            directory.join("iolite-test")
+        } else {
+            let own = OwnDirectory::make(&directory)?;
+            let path = own.path.clone();
+            self.own = Some(own);
+            path
+        };
+        self.place.options = vec![("directory".to_owned(), own.display().to_string().replace(':', "\\:"))];
+        Ok(self)
+    }
+
+    fn check_directory(&self, directory: &Path) -> Result<(), String> {
+        match std::fs::metadata(directory) {
+            Ok(found) if found.is_dir() => Ok(()),
+            Ok(_) => Err(format!("{}: this is no directory", self.name)),
+            Err(error) => Err(format!(
+                "{}: {}; mkdir -p {} makes it",
+                self.name,
+                iolite_types::describe_error(&error),
+                self.name
+            )),
+        }
+    }
+
+    /// Checks that there is room for this many bytes.
+    pub fn check_room(&self, directory: &Path, needed: u64) -> Result<(), String> {
+        let system = ThisMachine::new().file_system(directory);
+        match system {
+            Ok(system) if system.available < needed => Err(format!(
+                "{}: {} are needed, and {} are free; take less, or another place",
+                self.name,
+                bytes(needed as f64),
+                bytes(system.available as f64)
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that a server answers.
+    pub fn check_server(&self) -> Result<(), String> {
+        self.remote
+            .as_ref()
+            .map_or(Ok(()), |remote| remote.check().map_err(|why| format!("{}: {why}", self.name)))
+    }
+
+    /// Removes the names of a server that begin like this.
+    pub fn remove(&self, start: &str) -> Result<u64, String> {
+        match &self.remote {
+            Some(remote) => remote
+                .remove_all(&format!("{}{start}", self.place.prefix))
+                .map_err(|why| format!("{}: {why}", self.name)),
+            None => Ok(0),
+        }
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed by --clean. (The directory removes itself.)
+        if let (Some(remote), Some(removed)) = (&self.remote, &self.removed) {
+            let _ = remote.remove_all(removed);
+        }
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, String> {
+    std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Removes what killed tests have left.
+pub fn clean(target: &str) -> Result<String, String> {
+    let path = Path::new(target);
+    if !path.exists()
+        && let Some(remote) = Remote::of(target)
+    {
+        let name = remote::shown(target);
+        let remote = remote.map_err(|why| format!("--clean: {name}: {why}"))?;
+        if let Some(why) = remote.without_lists() {
+            return Err(format!("--clean: {name}: {why}"));
+        }
+        let start = format!("{}{OWN}", remote.place);
+        let removed = remote.remove_all(&start).map_err(|why| format!("--clean: {name}: {why}"))?;
+        return Ok(format!("{name}: {removed} objects or files removed whose names begin with {start}\n"));
+    }
+    let found = OwnDirectory::left(path).map_err(|why| format!("--clean: {why}"))?;
+    if found.is_empty() {
+        return Ok(format!("{target}: no test has left anything here\n"));
+    }
+    let mut text = String::new();
+    for left in found {
+        left.remove()?;
+        text += &format!("{}: removed; a test that was killed had left it\n", left.path.display());
+    }
+    Ok(text)
+}

@@ -1,0 +1,445 @@
+//! `iolite ai`, and the accelerator of a job (`batch_size`).
+//!
+//! Storage is slow or fast as the machine is, so utilisation is compared only where the job's own clock bounds it.
+
+use crate::common::program::{Running, send};
+use crate::common::{Finished, Json, Program, scratch};
+use crate::remote::Agent;
+use iolite_testing::{Ganesha, Minio, ObjectServer, or_skip};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+fn start(dir: &Path, environment: &[(&str, &str)], line: &str) -> Running {
+    let mut command = Command::new(Program::own().path);
+    command.args(line.split_whitespace()).current_dir(dir).envs(environment.iter().copied());
+    Running::start(&mut command)
+}
+
+fn run(dir: &Path, line: &str) -> Finished {
+    start(dir, &[], line).wait()
+}
+
+/// The figures of a test.
+fn figures(run: Finished) -> Value {
+    let run = run.ok();
+    serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run}"))
+}
+
+/// The names in a directory.
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).unwrap().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// What the accelerator of a job with the null engine did.
+fn accelerator(line: &str) -> (Json, Value) {
+    let dir = scratch();
+    let line = format!("--name=a --ioengine=null --bs=4k --output-format=json {line}");
+    let report = Json::parse(&Program::under_test().line(dir.path(), &line).ok().stdout);
+    let found = report.0["jobs"][0]["accelerator"].clone();
+    assert!(found.is_object(), "{report:?}");
+    (report, found)
+}
+
+#[test]
+fn readers_are_as_far_ahead_as_the_prefetch() {
+    for (prefetch, batches_waited_for) in [(0, 29), (2, 27), (40, 0)] {
+        let line = format!("--size=480k --batch_size=4 --batch_compute=20ms --batch_prefetch={prefetch}");
+        let (report, found) = accelerator(&line);
+        assert_eq!((&found["batches"], &found["samples"]), (&30.into(), &120.into()));
+        // The first batch does not count.
+        assert_eq!(found["compute_ns"], 29 * 20_000_000);
+        // The last batch is begun when those before it have been computed, except for the prefetch.
+        let least = 20 * batches_waited_for;
+        let runtime = report.job().int("job_runtime") as u64;
+        assert!(runtime + 1 >= least, "prefetch {prefetch}: {runtime} ms");
+        // Without a prefetch, all reading is waiting.
+        let wait = found["wait_ns"].as_u64().unwrap();
+        assert!(prefetch > 0 || wait > 0);
+        let share = 100.0 * 580e6 / (580e6 + wait as f64);
+        assert!((found["utilization"].as_f64().unwrap() - share).abs() < 1e-3, "{found}");
+    }
+}
+
+/// At 200 reads a second, a batch of ten takes 50 ms, and computing 10 ms: 20% at most, unless the job was held up and caught up.
+#[test]
+fn slow_reads_are_waited_for() {
+    // (A machine that stands still three times at the very beginning tells nothing.)
+    let shares = [(); 3].map(|()| {
+        let (report, found) = accelerator("--size=400k --rate_iops=200 --batch_size=10 --batch_compute=10ms");
+        assert_eq!(found["batches"], 10);
+        assert!(report.job().int("job_runtime") >= 494);
+        found["utilization"].as_f64().unwrap()
+    });
+    assert!(shares.iter().any(|share| *share <= 25.0), "{shares:?}");
+}
+
+#[test]
+fn workers_of_a_job_share_an_accelerator() {
+    let line = "--size=100k --numjobs=4 --group_reporting --batch_size=10 --batch_compute=1ms";
+    let (_, together) = accelerator(line);
+    assert_eq!((&together["accelerators"], &together["samples"]), (&1.into(), &100.into()));
+    // Not all of them need to be there to the end.
+    let dir = scratch();
+    fs::write(dir.path().join("f"), vec![1; 64 << 10]).unwrap();
+    let line = "--name=a --rw=read --bs=4k --filename=f --numjobs=3 --offset_increment=8k --size=40k --batch_size=1 \
+                --batch_compute=1ms --batch_prefetch=0 --continue_on_error=read --output-format=json --group_reporting \
+                --allow_file_create=0";
+    let report = Json::parse(&Program::under_test().line(dir.path(), line).ok().stdout);
+    assert_eq!(report.0["jobs"][0]["accelerator"]["batches"], 30);
+}
+
+#[test]
+pub fn a_sample_is_a_read_a_file_or_bytes() {
+    let samples = |sample: &str| {
+        let dir = scratch();
+        let line = format!(
+            "--name=a --ioengine=null --bs=4k --filename_format=f.$filenum --nrfiles=6 --filesize=16k --batch_size=2 \
+             --batch_sample={sample} --batch_compute=1us --output-format=json"
+        );
+        let report = Json::parse(&Program::under_test().line(dir.path(), &line).ok().stdout);
+        report.0["jobs"][0]["accelerator"]["samples"].as_u64().unwrap()
+    };
+    assert_eq!([samples("io"), samples("file"), samples("12k")], [24, 6, 8]);
+}
+
+#[test]
+fn an_accelerator_needs_reads_and_a_time() {
+    for (line, why) in [
+        ("--batch_size=4", "batch_compute=323ms"),
+        ("--batch_size=4 --batch_compute=1ms --rw=write", "samples are read, and this job only writes"),
+        ("--batch_size=4 --batch_compute=1ms --batch_sample=files", "not io, file or a number of bytes"),
+        ("--batch_size=-1", "batch_size"),
+    ] {
+        let dir = scratch();
+        let line = format!("--name=a --ioengine=null --size=64k {line}");
+        Program::under_test().line(dir.path(), &line).refused().says(why);
+    }
+}
+
+#[test]
+fn a_dataset_is_read_sample_by_sample() {
+    let dir = scratch();
+    let made = run(dir.path(), "ai dataset ds --sample-size=64k --deviation=0 --samples=24 --writers=4").ok();
+    assert!(made.stdout.contains("24 samples in 24 files, 1.5 MiB"), "{made}");
+    assert!(made.stdout.contains("smaller than 5 times the memory"), "{made}");
+    let files = names(&dir.path().join("ds"));
+    assert_eq!(files.len(), 25, "{files:?}");
+    let sizes =
+        (0..24).map(|number| fs::metadata(dir.path().join(format!("ds/sample.{number}"))).unwrap().len());
+    assert_eq!(sizes.sum::<u64>(), 24 << 16);
+    // The same again is there already, and another one is not written over it.
+    let again = run(dir.path(), "ai dataset ds --sample-size=64k --samples=24").ok();
+    assert!(again.stdout.contains("there already"), "{again}");
+    run(dir.path(), "ai dataset ds --sample-size=64k --samples=25").refused().says("another dataset");
+
+    let read =
+        run(dir.path(), "ai reader ds --batch=4 --compute=1ms --readers=3 --epochs=2 --output-format=json");
+    let read = figures(read);
+    let result = &read["result"];
+    assert_eq!((&result["samples"], &result["steps"]), (&48.into(), &12.into()));
+    assert_eq!(result["read_bytes"], 2 * 24 << 16);
+    assert_eq!(files, names(&dir.path().join("ds")), "reading leaves nothing");
+
+    // Each file once in an epoch: the job that is shown, with a log.
+    let shown = run(dir.path(), "ai reader --show-job ds --batch=4 --compute=1ms --readers=1").ok();
+    fs::write(dir.path().join("shown.fio"), shown.stdout + "write_iolog=log\n").unwrap();
+    run(dir.path(), "shown.fio").ok();
+    let log = fs::read_to_string(dir.path().join("log")).unwrap();
+    let mut reads: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains(" read "))
+        .filter_map(|line| line.split(' ').nth(1))
+        .collect();
+    assert_eq!(reads.len(), 24);
+    assert!(!reads.is_sorted(), "files are shuffled");
+    reads.sort_unstable();
+    reads.dedup();
+    assert_eq!(reads.len(), 24);
+}
+
+#[test]
+fn sizes_of_samples_vary_as_asked() {
+    let dir = scratch();
+    run(dir.path(), "ai dataset ds --sample-size=3m --deviation=600k --samples=12").ok();
+    let sizes =
+        (0..12).map(|number| fs::metadata(dir.path().join(format!("ds/sample.{number}"))).unwrap().len());
+    let sizes: Vec<u64> = sizes.collect();
+    assert!(sizes.iter().all(|size| size % (1 << 20) == 0 && (2..=4).contains(&(size >> 20))), "{sizes:?}");
+    assert!(sizes.iter().any(|size| *size != sizes[0]), "{sizes:?}");
+    // A file that was cut off is no sample.
+    fs::write(dir.path().join("ds/sample.3"), "x").unwrap();
+    run(dir.path(), "ai reader ds --batch=2 --compute=1ms")
+        .refused()
+        .says("sample.3: 1 bytes are no size of a sample");
+}
+
+#[test]
+fn records_of_large_files_are_samples() {
+    let dir = scratch();
+    run(dir.path(), "ai dataset ds --sample-size=1000 --per-file=50 --samples=200").ok();
+    for shuffle in ["files", "records"] {
+        let line = format!(
+            "ai reader ds --batch=10 --compute=1ms --readers=2 --shuffle={shuffle} --output-format=json"
+        );
+        let read = figures(run(dir.path(), &line));
+        assert_eq!(
+            (&read["result"]["samples"], &read["result"]["read_bytes"]),
+            (&200.into(), &200_000.into())
+        );
+    }
+}
+
+#[test]
+fn the_largest_number_of_accelerators_is_searched() {
+    let dir = scratch();
+    run(dir.path(), "ai dataset ds --sample-size=16k --samples=64").ok();
+    let line = "ai reader ds --batch=2 --compute=40ms --readers=1 --accelerators=max --least=50 --output=r.html --output-format=json";
+    let found = figures(run(dir.path(), line));
+    let tried = found["tried"].as_array().unwrap();
+    let is_held = |number: u64| {
+        let result = tried.iter().find(|result| result["accelerators"] == number).unwrap();
+        result["utilization"].as_f64().unwrap() >= 50.0
+    };
+    match found["most_accelerators"].as_u64() {
+        Some(most) => assert!(is_held(most) && most <= 16, "{found}"),
+        None => assert!(!is_held(1), "{found}"),
+    }
+    let page = fs::read_to_string(dir.path().join("r.html")).unwrap();
+    assert!(page.contains("accelerator utilization: ") && page.contains("not a submission"));
+    // None can be kept busy for all of the time without reading ahead.
+    let line = "ai reader ds --batch=2 --compute=10us --prefetch=0 --accelerators=max --least=100 --output-format=json";
+    assert_eq!(figures(run(dir.path(), line))["most_accelerators"], Value::Null);
+}
+
+#[test]
+fn an_interrupted_dataset_is_removed_and_a_killed_one_is_written_again() {
+    let dir = scratch();
+    let make = "ai dataset ds --sample-size=1m --samples=4000 --writers=1";
+    let has_begun = |_: &Running| dir.path().join("ds/sample.3").exists();
+    let mut running = start(dir.path(), &[], make);
+    running.wait_until("some samples", has_begun);
+    send(running.pid(), libc::SIGINT);
+    assert_ne!(running.wait().code(), 0);
+    assert!(names(&dir.path().join("ds")).is_empty());
+
+    let mut running = start(dir.path(), &[], make);
+    running.wait_until("some samples", has_begun);
+    send(running.pid(), libc::SIGKILL);
+    running.wait();
+    run(dir.path(), "ai reader ds --batch=2 --compute=1ms").refused().says("its writer was killed");
+    run(dir.path(), "ai dataset ds --sample-size=4k --samples=6").ok();
+    assert_eq!(names(&dir.path().join("ds")).len(), 7);
+    run(dir.path(), "ai reader ds --batch=2 --compute=1ms").ok();
+}
+
+#[test]
+fn checkpoints_leave_nothing() {
+    let dir = scratch();
+    for (more, files) in [("", 1), (" --files=3", 3), (" --layout=shared", 1)] {
+        let line =
+            format!("ai checkpoint . --ranks=3 --size=600k --output-format=json --output=r.json{more}");
+        let found = figures(run(dir.path(), &line));
+        for phase in ["write", "read"] {
+            assert_eq!(
+                (&found[phase]["ranks"], &found[phase]["bytes"]),
+                (&3.into(), &(3 * 600 << 10).into()),
+                "{found}"
+            );
+            let time = |key: &str| found[phase][key].as_f64().unwrap();
+            assert!(
+                time("slowest_s") >= time("fastest_s") && time("slowest_rank_bw_bytes") <= time("bw_bytes")
+            );
+        }
+        assert_eq!(names(dir.path()), ["r.json"], "{files} files");
+        let report = Json::parse(&fs::read_to_string(dir.path().join("r.json")).unwrap());
+        assert_eq!(report.0["iolite"]["ai"]["test"], "checkpoint");
+        // Each rank has synced what it wrote.
+        assert!(report.0["global options"].is_object());
+    }
+    let found =
+        figures(run(dir.path(), "ai checkpoint . --preset=llama3-8b --scale=0.00001 --output-format=json"));
+    assert_eq!((&found["ranks"], &found["rank_bytes"]), (&8.into(), &131_250.into()));
+}
+
+#[test]
+fn what_a_killed_test_left_is_cleaned() {
+    let dir = scratch();
+    for line in ["ai checkpoint . --ranks=2 --size=2g", "ai kv . --size=1g --rates=5 --seconds=60"] {
+        for signal in [libc::SIGINT, libc::SIGKILL] {
+            let mut running = start(dir.path(), &[], line);
+            let has_data = || {
+                let own = names(dir.path()).into_iter().find(|name| name.starts_with("iolite-test."));
+                own.is_some_and(|own| names(&dir.path().join(own)).len() > 1)
+            };
+            running.wait_until("its files", |_| has_data());
+            send(running.pid(), signal);
+            let ended = running.wait();
+            if signal == libc::SIGKILL {
+                assert!(has_data());
+                run(dir.path(), "ai checkpoint --clean .").ok().says("a test that was killed had left it");
+            }
+            assert!(signal == libc::SIGKILL || ended.code() == 128, "{ended}");
+            assert!(names(dir.path()).is_empty(), "{line}, signal {signal}: {:?}", names(dir.path()));
+        }
+    }
+}
+
+#[test]
+fn a_cache_reads_hits_and_evicts_as_much_as_it_writes() {
+    let dir = scratch();
+    for evict in ["unlink", "overwrite"] {
+        let line = format!(
+            "ai kv . --block=64k --size=640k --rates=20,50 --blocks=4 --hits=50 --seconds=2 --evict={evict} --output-format=json"
+        );
+        let found = figures(run(dir.path(), &line));
+        let tenants = found["tenants"].as_array().unwrap();
+        assert_eq!(tenants.len(), 2);
+        for tenant in tenants {
+            let count = |key: &str| tenant[key].as_u64().unwrap();
+            let (read, written, evicted) =
+                (count("blocks_read"), count("blocks_written"), count("blocks_evicted"));
+            assert!(read > 0 && written > 0 && evicted <= written, "{tenant}");
+            // The cache is never larger than ten blocks.
+            assert!(written - evicted <= 10, "{evict}: {tenant}");
+            let time = |key: &str| tenant[key].as_f64().unwrap();
+            assert!(time("first_block_p50_ns") <= time("first_block_p99_ns"));
+        }
+        assert!(found["first_block_p99_ns"].is_number() && found["read_p99_ns"].is_number());
+        assert!(names(dir.path()).is_empty());
+    }
+    let found = figures(run(
+        dir.path(),
+        "ai kv . --block=64k --size=640k --rates=20 --hits=100 --seconds=1 --output-format=json",
+    ));
+    assert_eq!(found["hit_percent"], 100.0);
+}
+
+#[test]
+fn objects_are_samples_checkpoints_and_blocks() {
+    let dir = scratch();
+    let minio = Minio::start(&dir.path().join("minio"), false).ok();
+    let own = ObjectServer::start();
+    let host = format!("http://{}", minio.as_ref().map_or_else(|| own.host(), Minio::host));
+    let environment = [
+        ("AWS_ENDPOINT_URL", host.as_str()),
+        ("AWS_ACCESS_KEY_ID", Minio::ID),
+        ("AWS_SECRET_ACCESS_KEY", Minio::SECRET),
+        ("AWS_REGION", "eu-test-1"),
+    ];
+    let count = || minio.as_ref().map_or_else(|| own.names().len(), Minio::count);
+    let run = |line: &str| start(dir.path(), &environment, line).wait();
+    let made = run("ai dataset s3://bkt --sample-size=100k --samples=12").ok();
+    assert!(made.stdout.contains("--sample-size=100k --samples=12"), "{made}");
+    assert_eq!(count(), 12);
+    let line =
+        "ai reader s3://bkt --sample-size=100k --samples=12 --batch=3 --compute=1ms --output-format=json";
+    let read = figures(run(line));
+    assert_eq!(
+        (&read["result"]["samples"], &read["result"]["read_bytes"]),
+        (&12.into(), &(12 * 100 << 10).into())
+    );
+    run("ai reader s3://bkt --batch=3 --compute=1ms").refused().says("repeat --samples");
+    let found = figures(run("ai checkpoint s3://bkt --ranks=2 --size=9m --output-format=json"));
+    assert_eq!((&found["read"]["ranks"], &found["read"]["bytes"]), (&2.into(), &(2 * (16 << 20)).into()));
+    assert_eq!(count(), 12, "what is not a dataset is removed");
+    let found = figures(run(
+        "ai kv s3://bkt --block=64k --size=640k --rates=10 --blocks=2 --hits=50 --seconds=2 --output-format=json",
+    ));
+    assert!(found["tenants"][0]["blocks_evicted"].as_u64().unwrap() > 0, "{found}");
+    assert_eq!(count(), 12);
+    // What a killed one has left is removed on demand.
+    let mut running = start(dir.path(), &environment, "ai kv s3://bkt --size=64m --rates=10 --seconds=60");
+    running.wait_until("objects are there", |_| count() > 12);
+    send(running.pid(), libc::SIGKILL);
+    running.wait();
+    run("ai kv --clean s3://bkt").ok();
+    assert_eq!(count(), 12);
+}
+
+#[test]
+fn an_export_has_datasets_checkpoints_and_caches() {
+    let dir = scratch();
+    let server = or_skip!(Ganesha::start(dir.path()));
+    let url = server.url();
+    let run = |line: &str| run(dir.path(), &line.replace("URL", &url));
+    run("ai dataset URL --sample-size=64k --samples=6").ok();
+    assert_eq!(names(&server.export()).len(), 6);
+    let read = figures(run(
+        "ai reader URL --sample-size=64k --samples=6 --readers=2 --batch=2 --compute=1ms --output-format=json",
+    ));
+    assert_eq!(read["result"]["read_bytes"], 6 << 16);
+    let found = figures(run("ai checkpoint URL --ranks=2 --size=300k --output-format=json"));
+    assert_eq!(
+        (&found["write"]["bytes"], &found["read"]["bytes"]),
+        (&(600 << 10).into(), &(600 << 10).into())
+    );
+    run("ai kv URL --block=64k --size=640k --rates=10 --seconds=1").ok();
+    assert_eq!(names(&server.export()).len(), 6, "{:?}", names(&server.export()));
+}
+
+#[test]
+fn machines_have_ranks_and_samples_of_their_own() {
+    let dir = scratch();
+    let shared = dir.path().join("shared");
+    fs::create_dir(&shared).unwrap();
+    let agents = ["a", "b"].map(|name| Agent::on_socket(dir.path(), name));
+    let [a, b] = agents.each_ref().map(Agent::client);
+    let run = |line: &str| run(dir.path(), &format!("{line} {a} {b} --output-format=json"));
+    let path = shared.display();
+    let found = figures(run(&format!("ai checkpoint {path} --ranks=2 --size=300k")));
+    assert_eq!((&found["ranks"], &found["write"]["bytes"]), (&4.into(), &(1200 << 10).into()));
+    assert!(names(&shared).is_empty());
+    figures(run(&format!("ai dataset {path} --sample-size=64k --samples=6")));
+    assert_eq!(names(&shared).len(), 12);
+    let read = figures(run(&format!(
+        "ai reader {path} --sample-size=64k --samples=6 --readers=3 --batch=2 --compute=1ms"
+    )));
+    assert_eq!((&read["result"]["accelerators"], &read["result"]["samples"]), (&2.into(), &12.into()));
+}
+
+#[test]
+fn mistakes_are_told() {
+    let dir = scratch();
+    fs::write(dir.path().join("file"), "x").unwrap();
+    for (line, why) in [
+        ("ai", "needs to know what to do"),
+        ("ai read .", "not one of dataset, reader, checkpoint, kv"),
+        ("ai reader", "needs a target"),
+        ("ai reader a b", "a second one"),
+        ("ai dataset .", "the samples are missing"),
+        ("ai dataset . --samples=3", "--sample-size=BYTES"),
+        ("ai dataset . --preset=bert --samples=1", "not one of unet3d, resnet50, cosmoflow"),
+        ("ai dataset . --preset=unet3d", "--samples=NUMBER"),
+        ("ai dataset . --preset=unet3d --samples=100000000", "are needed, and"),
+        ("ai dataset . --sample-size=1 --samples=9999999999", "a dataset has at most"),
+        ("ai dataset file --sample-size=1 --samples=9", "file"),
+        ("ai dataset . --sample-size=9 --per-file=2 --deviation=3 --samples=4", "have one size"),
+        ("ai reader . --batch=1 --compute=1ms", "there is no dataset"),
+        ("ai reader . --ranks=3", "--ranks belongs to checkpoint, not to reader"),
+        ("ai checkpoint .", "the ranks are missing"),
+        ("ai checkpoint . --ranks=2", "the bytes of each rank are missing"),
+        ("ai checkpoint . --ranks=2 --size=4k --layout=shared --files=2", "ranks share one file"),
+        ("ai checkpoint nowhere --ranks=2 --size=4k", "mkdir -p nowhere"),
+        ("ai checkpoint file --ranks=2 --size=4k", "this is no directory"),
+        ("ai checkpoint . --preset=llama3-8b --scale=nan", "--scale"),
+        ("ai checkpoint . --preset=llama3-1t --ranks=4000", "are needed, and"),
+        ("ai checkpoint nbd://h/x --ranks=1 --size=1", "has no files"),
+        ("ai kv . --block=1k", "must be at least 65536"),
+        ("ai kv . --rates=10,x", "is no number of requests per second"),
+        ("ai kv . --rates=0", "is no number of requests per second"),
+        ("ai kv . --evict=trim", "that is for objects"),
+        ("ai kv . --size=1m --blocks=4", "has 1 blocks"),
+        ("ai kv . --output=r.txt", ".json or .html"),
+    ] {
+        run(dir.path(), line).refused().says(why);
+        assert_eq!(names(dir.path()), ["file"], "{line}");
+    }
+    let listed = run(dir.path(), "ai reader --preset=list").ok();
+    assert!(listed.stdout.contains("unet3d") && listed.stdout.contains("llama3-405b"), "{listed}");
+}

@@ -1,0 +1,252 @@
+//! The samples of a dataset, and the job that writes them.
+//!
+//! A file has one sample, or many records of one size. Sizes of files are whole numbers of blocks, the reads of a loader, because
+//! jobs read whole blocks. Published sizes vary as a normal distribution; here they are spread evenly over a range that has the
+//! same mean and the same standard deviation.
+
+use super::Section;
+use super::place::{Kind, Place};
+use serde_json::{Value, json};
+
+/// The most bytes of a read of files.
+const READ: u64 = 1 << 20;
+/// The most bytes of an object that is read and written at once.
+const WHOLE: u64 = 32 << 20;
+/// The units of direct I/O.
+const DIRECT: u64 = 4096;
+/// The half width of an even distribution, in standard deviations: the root of 3.
+const HALF_WIDTH: f64 = 1.732_050_807_568_877_2;
+/// The most files. Numbers of files are 32 bits wide.
+pub const MOST_FILES: u64 = 1 << 30;
+
+/// The samples of a dataset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Bytes of a read.
+    pub block: u64,
+    /// The fewest blocks of a file.
+    pub least: u64,
+    /// The most blocks of a file.
+    pub most: u64,
+    /// Samples in a file. Each of several is one block.
+    pub per_file: u64,
+}
+
+impl Shape {
+    /// Samples of this mean size, with this standard deviation, so many in each file. The reads suit the place.
+    pub fn new(sample: u64, deviation: u64, per_file: u64, place: &Place) -> Shape {
+        let align = |bytes: u64| if place.is_direct { bytes.next_multiple_of(DIRECT) } else { bytes };
+        if per_file > 1 {
+            return Shape { block: align(sample), least: per_file, most: per_file, per_file };
+        }
+        let most = match place.kind {
+            Kind::Objects if sample <= WHOLE => WHOLE,
+            Kind::Objects => super::place::PART,
+            Kind::Files | Kind::Export => READ,
+        };
+        let half = (HALF_WIDTH * deviation as f64 / most as f64).round() as u64;
+        let blocks = sample.div_ceil(most);
+        if half == 0 || place.kind == Kind::Objects && sample <= WHOLE {
+            return Shape { block: align(sample.div_ceil(blocks)), least: blocks, most: blocks, per_file };
+        }
+        let mean = (sample as f64 / most as f64).round() as u64;
+        Shape { block: most, least: mean.saturating_sub(half).max(1), most: mean + half, per_file }
+    }
+
+    /// The mean bytes of a file.
+    pub fn file_bytes(&self) -> u64 {
+        self.block * (self.least + self.most) / 2
+    }
+
+    /// The mean bytes of a sample.
+    pub fn sample_bytes(&self) -> u64 {
+        self.file_bytes() / self.per_file.max(1)
+    }
+
+    /// Each sample is an object, which is read and written at once.
+    pub fn is_whole(&self) -> bool {
+        self.per_file == 1 && self.most == 1
+    }
+}
+
+/// A dataset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dataset {
+    /// Its samples.
+    pub shape: Shape,
+    /// Its files.
+    pub files: u64,
+}
+
+impl Dataset {
+    /// A dataset with at least this many samples.
+    pub fn with_samples(shape: Shape, samples: u64) -> Dataset {
+        Dataset { shape, files: samples.div_ceil(shape.per_file.max(1)).max(1) }
+    }
+
+    /// All samples.
+    pub fn samples(&self) -> u64 {
+        self.files * self.shape.per_file
+    }
+
+    /// The expected bytes.
+    pub fn bytes(&self) -> u64 {
+        self.files.saturating_mul(self.shape.file_bytes())
+    }
+
+    /// Samples are objects of which each is a block of one name.
+    pub fn is_of_blocks(&self, place: &Place) -> bool {
+        place.kind == Kind::Objects && self.shape.is_whole()
+    }
+
+    /// How many of its writers share out the files evenly.
+    pub fn writers(&self, most: u64) -> u64 {
+        (1..=most.min(self.files)).rev().find(|writers| self.files.is_multiple_of(*writers)).unwrap_or(1)
+    }
+
+    /// Options of a job whose workers share out the first files, this many each.
+    pub(crate) fn shared_out(&self, section: Section, place: &Place, each: u64) -> Section {
+        let Shape { block, .. } = self.shape;
+        let section = section.set("bs", block);
+        if self.is_of_blocks(place) {
+            return section
+                .set("filename", place.name("sample"))
+                .set("size", each * block)
+                .set("offset_increment", each * block);
+        }
+        let section = section
+            .set("filename_format", place.name("sample.$filenum"))
+            .set("nrfiles", each)
+            .set("filenum_increment", each);
+        place.of_whole_objects(section, self.shape.most * block)
+    }
+
+    /// The job that writes it, with this many workers.
+    pub fn job(&self, place: &Place, most_writers: u64) -> String {
+        let writers = self.writers(most_writers);
+        let Shape { block, least, most, .. } = self.shape;
+        let section =
+            self.shared_out(Section::new("dataset").set("rw", "write"), place, self.files / writers);
+        let is_of_blocks = self.is_of_blocks(place);
+        let size = if least == most {
+            (block * least).to_string()
+        } else {
+            // A size is drawn by the byte, and rounded down to blocks.
+            format!("{}-{}", block * least, block * (most + 1) - 1)
+        };
+        let section = section
+            .set_if(!is_of_blocks, "filesize", size)
+            .set_if(!is_of_blocks, "openfiles", 1)
+            .set_if(!is_of_blocks && self.files > writers, "file_service_type", "sequential")
+            // Files are made when they are opened, not all of them at the begin.
+            .set_if(place.kind == Kind::Files, "create_on_open", 1)
+            .set_if(place.kind == Kind::Files, "fallocate", "none")
+            .set_if(place.kind == Kind::Files, "end_syncfs", 1)
+            .set_if(place.kind == Kind::Export, "fsync_on_close", 1);
+        let section = section.set_if(writers > 1, "numjobs", writers).set("group_reporting", 1);
+        place.global().text() + &section.text()
+    }
+
+    /// What was written, as a report has it: bytes.
+    pub fn written(report: &Value) -> u64 {
+        let jobs = super::jobs_named(report, "dataset");
+        jobs.iter().map(|job| iolite_stored::number(&job["write"], "io_bytes") as u64).sum()
+    }
+
+    /// Its description, from which a reader knows it again.
+    pub fn described(&self) -> Value {
+        let Shape { block, least, most, per_file } = self.shape;
+        json!({
+            "format": 1, "files": self.files, "samples_per_file": per_file, "block": block,
+            "least_blocks": least, "most_blocks": most,
+        })
+    }
+
+    /// The dataset of a description.
+    ///
+    /// # Errors
+    /// It is damaged, or of a later version.
+    pub fn of(description: &Value) -> Result<Dataset, String> {
+        let number = |key: &str| {
+            let number = description[key].as_u64().filter(|number| (1..=1 << 50).contains(number));
+            number.ok_or_else(|| format!("its \"{key}\" is missing or damaged"))
+        };
+        if number("format")? != 1 {
+            return Err("it was made by a later version of this program".to_owned());
+        }
+        let shape = Shape {
+            block: number("block")?,
+            least: number("least_blocks")?,
+            most: number("most_blocks")?,
+            per_file: number("samples_per_file")?,
+        };
+        if shape.least > shape.most || shape.block.checked_mul(shape.most).is_none() {
+            return Err("its sizes are damaged".to_owned());
+        }
+        Ok(Dataset { shape, files: number("files")? })
+    }
+
+    /// The bytes that a file of it may have.
+    pub fn has_size(&self, bytes: u64) -> bool {
+        let Shape { block, least, most, .. } = self.shape;
+        bytes.is_multiple_of(block) && (least..=most).contains(&(bytes / block))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::place::tests::{files, objects};
+    use super::*;
+
+    #[test]
+    fn sizes_have_the_mean_and_the_deviation() {
+        let unet = Shape::new(146_600_628, 68_341_808, 1, &files());
+        assert_eq!(unet, Shape { block: 1 << 20, least: 27, most: 253, per_file: 1 });
+        assert!((unet.sample_bytes() as f64 / 146_600_628.0 - 1.0).abs() < 0.002);
+        let deviation = ((unet.most - unet.least) * unet.block) as f64 / 12f64.sqrt();
+        assert!((deviation / 68_341_808.0 - 1.0).abs() < 0.002);
+        // A deviation of less than a read is left out.
+        let cosmoflow = Shape::new(2_828_486, 71_311, 1, &files());
+        assert_eq!(cosmoflow, Shape { block: 942_829, least: 3, most: 3, per_file: 1 });
+        let direct = Place { is_direct: true, ..files() };
+        assert_eq!(Shape::new(2_828_486, 71_311, 1, &direct).block, 946_176);
+        let resnet = Shape::new(114_660, 0, 1251, &files());
+        assert_eq!(
+            (resnet.block, resnet.sample_bytes(), resnet.file_bytes()),
+            (114_660, 114_660, 143_439_660)
+        );
+        // Objects are read at once, or in large parts.
+        assert!(Shape::new(2_828_486, 71_311, 1, &objects()).is_whole());
+        assert_eq!(Shape::new(146_600_628, 0, 1, &objects()).most, 18);
+    }
+
+    #[test]
+    fn writers_share_out_the_files() {
+        let shape = Shape::new(1000, 0, 1, &files());
+        let writers = |files| Dataset { shape, files }.writers(4);
+        assert_eq!([1, 2, 3, 8, 9, 10, 7].map(writers), [1, 2, 3, 4, 3, 2, 1]);
+        let dataset = Dataset::with_samples(Shape::new(10, 0, 5, &files()), 12);
+        assert_eq!((dataset.files, dataset.samples(), dataset.bytes()), (3, 15, 150));
+        let job = Dataset { shape, files: 8 }.job(&files(), 4);
+        assert!(job.contains("nrfiles=2\nfilenum_increment=2\nfilesize=1000\n"), "{job}");
+        assert!(job.contains("numjobs=4\n"), "{job}");
+        let varied =
+            Dataset { shape: Shape { block: 10, least: 2, most: 4, per_file: 1 }, files: 1 }.job(&files(), 1);
+        assert!(varied.contains("filesize=20-49\n"), "{varied}");
+    }
+
+    #[test]
+    fn descriptions_are_read_again() {
+        let dataset = Dataset { shape: Shape::new(146_600_628, 68_341_808, 1, &files()), files: 168 };
+        assert_eq!(Dataset::of(&dataset.described()), Ok(dataset));
+        assert!(
+            dataset.has_size(27 << 20) && !dataset.has_size(26 << 20) && !dataset.has_size((27 << 20) + 1)
+        );
+        for (key, value) in [("format", 2), ("block", 0), ("least_blocks", 300)] {
+            let mut damaged = dataset.described();
+            damaged[key] = value.into();
+            assert!(Dataset::of(&damaged).is_err(), "{key}");
+        }
+        assert!(Dataset::of(&Value::Null).is_err());
+    }
+}
