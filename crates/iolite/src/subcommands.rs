@@ -14,6 +14,8 @@ mod input;
 #[cfg(feature = "agents")]
 mod keys;
 mod log2csv;
+mod performer;
+mod progress;
 mod report;
 mod runs;
 mod stored_run;

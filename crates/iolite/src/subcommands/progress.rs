@@ -1,4 +1,4 @@
-//! Progress on standard error: a line that is replaced on a terminal, a line per case elsewhere.
+//! Progress of a subcommand that runs cases, on standard error: a line that is replaced on a terminal, a line per case elsewhere.
 
 use crate::messages::complain;
 use iolite_page::text::{bandwidth, count};
@@ -10,9 +10,10 @@ use std::time::Instant;
 /// The most characters of a line: terminals have 80 columns.
 const WIDTH: usize = 79;
 
-/// Shows the progress of a test.
+/// Shows the progress of a subcommand.
 pub struct Progress {
     program: String,
+    command: &'static str,
     is_terminal: bool,
     /// The case that runs now, its seconds, and when it began.
     now: (String, f64, Instant),
@@ -25,9 +26,10 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub fn new(program: &str) -> Progress {
+    pub fn new(program: &str, command: &'static str) -> Progress {
         Progress {
             program: program.to_owned(),
+            command,
             is_terminal: std::io::stderr().is_terminal(),
             now: (String::new(), 0.0, Instant::now()),
             all: 0,
@@ -88,7 +90,7 @@ impl Progress {
     /// A line that stays.
     pub fn tell(&mut self, words: &str) {
         self.clear();
-        complain(&self.program, &format_args!("test: {words}"));
+        complain(&self.program, &format_args!("{}: {words}", self.command));
     }
 
     /// Removes the line from the terminal.
