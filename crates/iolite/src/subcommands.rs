@@ -16,6 +16,7 @@ mod keys;
 mod log2csv;
 mod performer;
 mod progress;
+mod pts;
 mod report;
 mod runs;
 mod stored_run;
@@ -43,6 +44,7 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
         crate::left_out::check_command(command.name)?;
         let text = match command.name {
             "compare" => return compare::run(program, &asked),
+            "pts" => return pts::run(program, &asked),
             "sweep" => return sweep::run(program, &asked),
             "test" => return test::run(program, &asked),
             "completion" => complete(&asked),

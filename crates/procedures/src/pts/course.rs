@@ -37,6 +37,8 @@ pub enum Step {
         kind: String,
         /// Bytes that it writes, of a case that has no time.
         bytes: Option<u64>,
+        /// It is one of many of a round.
+        is_of_round: bool,
     },
 }
 
@@ -168,8 +170,10 @@ struct Walk<'a> {
     /// The beginning of all its names.
     prefix: String,
     outcome: Outcome<'a>,
-    /// The steps that were passed, and their seconds.
+    /// The seconds of the steps that were passed.
     passed: f64,
+    /// The walk is in rounds.
+    is_in_round: bool,
 }
 
 impl Unit {
@@ -184,7 +188,15 @@ impl Unit {
         done: &'a Done,
     ) -> Result<Outcome<'a>, (Box<Step>, Progress<'a>)> {
         let prefix = if attempt > 1 { format!("{}-again{attempt}", self.name) } else { self.name.clone() };
-        let mut walk = Walk { settings, done, unit: self, prefix, outcome: Outcome::default(), passed: 0.0 };
+        let mut walk = Walk {
+            settings,
+            done,
+            unit: self,
+            prefix,
+            outcome: Outcome::default(),
+            passed: 0.0,
+            is_in_round: false,
+        };
         match walk.through() {
             Ok(()) => Ok(walk.outcome),
             Err(step) => {
@@ -192,6 +204,11 @@ impl Unit {
                 Err((step, Progress { outcome: walk.outcome, passed }))
             }
         }
+    }
+
+    /// Whether twice the capacity is written before it.
+    pub fn is_preconditioned(&self) -> bool {
+        !matches!(self.test, Test::WriteSaturation | Test::CrossStimulusRecovery)
     }
 
     /// Seconds that it takes, at least and at most, without preconditioning.
@@ -287,7 +304,10 @@ impl<'a> Walk<'a> {
                 self.passed += seconds;
                 Ok(figures)
             }
-            None => Err(Box::new(Step::Run { case: make(name), kind: kind(), bytes })),
+            None => {
+                let is_of_round = seconds > 0.0 && self.is_in_round;
+                Err(Box::new(Step::Run { case: make(name), kind: kind(), bytes, is_of_round }))
+            }
         }
     }
 
@@ -333,6 +353,7 @@ impl<'a> Walk<'a> {
         let tracked = (tracked, quantity);
         self.outcome.rounds =
             Some(Rounds { cells: cells.clone(), figures: Vec::new(), tracked, steady: None });
+        self.is_in_round = true;
         for round in 1..=MOST_ROUNDS {
             let mut figures = Vec::with_capacity(cells.len());
             for (cell, skipped) in cells.iter().zip(&mut skipped) {
@@ -351,6 +372,7 @@ impl<'a> Walk<'a> {
                 break;
             }
         }
+        self.is_in_round = false;
         Ok(())
     }
 
