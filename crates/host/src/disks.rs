@@ -136,6 +136,19 @@ impl Disk {
         text.split_whitespace().nth(FIELD)?.parse().ok()
     }
 
+    /// Sectors of 512 bytes that were written or discarded since the disk was found; `None` = unknown, as for a disk without such
+    /// statistics. The format is documented in Linux's Documentation/block/stat.rst.
+    pub fn changed_sectors(&self) -> Option<u64> {
+        const WRITTEN: usize = 6;
+        const DISCARDED: usize = 13;
+        if fs::read_to_string(self.directory.join("queue/iostats")).is_ok_and(|text| text.trim() == "0") {
+            return None;
+        }
+        let text = fs::read_to_string(self.directory.join("stat")).ok()?;
+        let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
+        Some(fields.get(WRITTEN)? + fields.get(DISCARDED).unwrap_or(&0))
+    }
+
     /// Where the partition that holds a file, or that a device is, begins on its disk, in bytes; `None` = no partition.
     pub fn partition_start(path: &Path) -> Option<u64> {
         let directory = device_below(path)?.directory();
@@ -256,6 +269,7 @@ mod tests {
         assert_eq!(disk.flushes(), None);
         fs::write(sysfs.path().join("stat"), "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 77 17\n").unwrap();
         assert_eq!(disk.flushes(), Some(77));
+        assert_eq!(disk.changed_sectors(), Some(7 + 14));
         assert_eq!(Disk::partition_start(Path::new("/proc/self/stat")), None);
     }
 

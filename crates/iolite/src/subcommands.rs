@@ -15,6 +15,9 @@ mod input;
 #[cfg(feature = "agents")]
 mod keys;
 mod log2csv;
+mod performer;
+mod progress;
+mod pts;
 mod report;
 mod runs;
 mod stored_run;
@@ -43,6 +46,7 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
         let text = match command.name {
             "ai" => return ai::run(program, &asked),
             "compare" => return compare::run(program, &asked),
+            "pts" => return pts::run(program, &asked),
             "sweep" => return sweep::run(program, &asked),
             "test" => return test::run(program, &asked),
             "completion" => complete(&asked),

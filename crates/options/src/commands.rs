@@ -233,7 +233,8 @@ pub static ALL: &[Command] = &[
                   CHANGE%, with the figures iops, p50, p99, bw, mean, p90, p95, p99.9 and cpu. The exit status is 1 if \
                   the whole interval of a change is beyond a limit, else 3 if an interval straddles a limit or is \
                   unknown, else 0. Runs that differ in rw, bs, iodepth, ioengine, device and the like are not \
-                  comparable, unless --allow names the difference. docs/comparing.md describes the method.",
+                  comparable, unless --allow names the difference. Two results of iolite pts are compared cell by cell, \
+                  without verdicts. docs/comparing.md describes the method.",
         options: &[
             word(
                 "output-format",
@@ -360,6 +361,64 @@ pub static ALL: &[Command] = &[
             word("unit", "ns|us|ms", "Unit of the latencies of histogram logs (default ns)")
                 .one_of(&["ns", "us", "ms"]),
             word("output", "file.csv", "Write a report's tables to file_job0.csv, file_job1.csv, ..."),
+        ],
+    },
+    Command {
+        name: "pts",
+        operand: "device",
+        choices: &[],
+        files: true,
+        takes_job_options: false,
+        help: "Qualifies a device by the SNIA SSS Performance Test Specification (destroys its data)",
+        details: "Follows the public text of version 2.0.2. Each test purges the device, writes twice its capacity in order, \
+                  and runs rounds until the device is in a steady state: five rounds that differ by at most 20% of \
+                  their average, and whose fitted line changes by at most 10% of it, within at most 25 rounds; a steady \
+                  state that is not reached is told as such. The tests: iops (7 mixes by 8 block sizes), tp (throughput), \
+                  lat (latency with one I/O in flight), wsat (write saturation), hir (host idle recovery), xsr (cross \
+                  stimulus recovery), dirth (demand variation and response times), ecw (composite workload). All data of \
+                  the device is lost: --destroy repeats its serial number, and a device in use is refused. A cell takes a \
+                  minute, and a procedure hours. What each cell measured is kept in a directory (--output); after an \
+                  interruption, a kill or a reboot, the same command with --resume goes on there, and repeats only the \
+                  cell that was interrupted, or the test if the device was written meanwhile. The result is result.json \
+                  and result.html in that directory; iolite compare puts two results side by side. What does not conform \
+                  to the specification is marked. docs/standard-tests.md describes the tests, and what is chosen here \
+                  where the text leaves a choice.",
+        options: &[
+            word(
+                "destroy",
+                "serial",
+                "All data of the device may be lost; repeats its serial number (or its name)",
+            ),
+            word("test", "list", "The tests: iops,tp,lat,wsat (default), hir,xsr,dirth,ecw, or all"),
+            word(
+                "class",
+                "enterprise|client",
+                "Write cache off and the whole device (default), or on and 75% of it",
+            )
+            .one_of(&["enterprise", "client"]),
+            word("range", "size|percent", "Use this much of the device, from its beginning"),
+            word("threads", "number", "Workers (default: that of each test; lat has one)"),
+            word(
+                "depth",
+                "number",
+                "I/Os in flight of each worker (default: that of each test; lat has one)",
+            ),
+            word("pattern", "data", "What is written: random (default), zeroes or compress:PERCENT"),
+            word(
+                "purge",
+                "way",
+                "auto (default), format, sanitize, discard, run:COMMAND (with $DEVICE), or none",
+            ),
+            word(
+                "cell",
+                "time",
+                "How long a cell takes (default: 60s); otherwise the result does not conform",
+            ),
+            word("quick", "", "Try it out: short cells and a range of 1 GiB; the result does not conform"),
+            word("allow-file", "", "Try it out on a file; the result does not conform"),
+            word("output", "directory", "Where results go (default: DEVICE-SERIAL.pts)"),
+            word("resume", "", "Continue an interrupted procedure"),
+            word("show-job", "", "Run nothing: print the cases as a job file"),
         ],
     },
     Command {

@@ -2,6 +2,7 @@
 //! have the same layout, and the answers of Identify, as the NVM Express Base and NVM Command Set Specifications define
 //! them.
 
+pub mod erasure;
 mod identify;
 mod status;
 mod zone_geometry;
@@ -107,15 +108,21 @@ pub mod opcode {
 mod admin {
     pub const GET_LOG_PAGE: u8 = 0x02;
     pub const IDENTIFY: u8 = 0x06;
+    pub const SET_FEATURES: u8 = 0x09;
     pub const GET_FEATURES: u8 = 0x0a;
     pub const DIRECTIVE_RECEIVE: u8 = 0x1a;
+    pub const FORMAT: u8 = 0x80;
+    pub const SANITIZE: u8 = 0x84;
 
     pub fn name(opcode: u8) -> &'static str {
         match opcode {
             GET_LOG_PAGE => "Get Log Page",
             IDENTIFY => "Identify",
+            SET_FEATURES => "Set Features",
             GET_FEATURES => "Get Features",
             DIRECTIVE_RECEIVE => "Directive Receive",
+            FORMAT => "Format NVM",
+            SANITIZE => "Sanitize",
             _ => "admin command",
         }
     }

@@ -327,19 +327,19 @@ function area(xs, lows, highs, x, y) {
 }
 
 /**
- * A line chart. `lines`: { name, style, ys, lows, highs }, all over the same `xs`; null = a gap. `hasPoints`: each value is marked. `x`, `y`: { label, format, tell, log }.
+ * A line chart. `lines`: { name, style, ys, lows, highs }, all over the same `xs`; null = a gap. `hasPoints`: each value is marked. `x`, `y`: { label, format, tell, log }; `y` begins at `y.from`, or 0.
  * `isDots`: values are not joined. `shades`: parts of the x axis with a class. `marks`: places in x, each with a word. The values below the cursor are told in words.
  */
 function chart({ title, note, xs, lines, x, y, shades = [], marks = [], keys = lines, rows, head }) {
   const seen = lines.flatMap((line) => [...line.ys, ...(line.highs ?? []), ...(y.log ? line.lows ?? [] : [])])
     .filter((value) => value !== null && (!y.log || value > 0));
-  let low = y.log ? Infinity : 0;
+  let low = y.log ? Infinity : y.from ?? 0;
   let high = -Infinity;
   for (const value of seen) {
     low = Math.min(low, value);
     high = Math.max(high, value);
   }
-  if (!y.log) high = high > 0 ? high * 1.06 : 1;
+  if (!y.log) high = high > 0 ? high + 0.06 * (high - low || high) : 1;
   if (y.log) [low, high] = [low / 1.2, Math.max(high, low * 2) * 1.2];
   const [first, last] = x.range ?? [xs[0], xs[xs.length - 1]];
   const inWords = y.tell ?? y.format;
@@ -393,6 +393,18 @@ function heatColour(share) {
   const place = Math.min(0.9999, Math.max(0, share)) * (HEAT.length - 1);
   const [from, to] = [HEAT[Math.floor(place)], HEAT[Math.floor(place) + 1]];
   return from.map((value, index) => Math.round(value + (to[index] - value) * (place % 1)));
+}
+
+/** Colours the cells of a table by their data-value: the brighter, the more, by the logarithm. */
+function colourCells(cells) {
+  const valued = cells.filter((cell) => Number(cell.dataset.value) > 0);
+  const logarithms = valued.map((cell) => Math.log(Number(cell.dataset.value)));
+  const [low, high] = [Math.min(...logarithms), Math.max(...logarithms)];
+  valued.forEach((cell, index) => {
+    const colour = heatColour(high > low ? (logarithms[index] - low) / (high - low) : 1);
+    cell.style.backgroundColor = `rgb(${colour})`;
+    cell.style.color = 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2] > 140 ? "#000" : "#fff";
+  });
 }
 
 /** The smallest share that has a colour; those above have theirs by their logarithm. */

@@ -63,20 +63,12 @@ function map(title, note, result, key, format) {
   const at = (row, column) => result.points.find((point) => point.values[rows.name] === row && point.values[columns.name] === column)?.figures?.[key];
   const values = rows.values.flatMap((row) => columns.values.map((column) => at(row, column))).filter((value) => value > 0);
   if (!values.length) return [];
-  const [low, high] = [Math.log(Math.min(...values)), Math.log(Math.max(...values))];
-  const cell = (value) => {
-    const made = element("td", {}, value > 0 ? format(value) : "–");
-    if (value > 0) {
-      const colour = heatColour(high > low ? (Math.log(value) - low) / (high - low) : 1);
-      made.style.backgroundColor = `rgb(${colour})`;
-      made.style.color = 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2] > 140 ? "#000" : "#fff";
-    }
-    return made;
-  };
+  const cell = (value) => element("td", value > 0 ? { "data-value": value } : {}, value > 0 ? format(value) : "–");
   const head = element("tr", {}, element("th", { class: "name", scope: "col" }, `${rows.name} \\ ${columns.name}`),
     ...columns.values.map((value) => element("th", { scope: "col" }, shortened(value, 40))));
   const body = rows.values.map((row) => element("tr", {}, element("th", { class: "name", scope: "row" }, shortened(row, 40)),
     ...columns.values.map((column) => cell(at(row, column)))));
+  colourCells(body.flatMap((row) => [...row.querySelectorAll("td")]));
   return [element("figure", {}, element("figcaption", {}, title, element("small", {}, note)),
     element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, element("table", { class: "map" }, element("thead", {}, head), element("tbody", {}, ...body))))];
 }

@@ -375,7 +375,7 @@ pub fn surroundings(page: &mut String, result: &Outcome<'_>) {
 }
 
 /// The facts about one subject. A section with many unnamed facts is closed at first.
-fn section(page: &mut String, heading: &str, facts: &[(&str, String)]) {
+pub fn section(page: &mut String, heading: &str, facts: &[(&str, String)]) {
     let is_known = |key: &str| NAMES.iter().any(|(known, _)| *known == key);
     let (known, others): (Vec<_>, Vec<_>) =
         facts.iter().take(MOST_ENTRIES).partition(|(key, _)| is_known(key));

@@ -4,7 +4,7 @@
 //! stored result are the same. The jobs, the machine, a line of results per job, and words about its steadiness
 //! (of the crate `findings`) are markup that needs no script (`html.rs`; `stages.rs`: where the time went). The pictures and all other figures are drawn by the
 //! scripts in `assets` from the report itself, which is in the page, compressed (`packed.rs`): `draw.js` draws charts (lines,
-//! heat maps, distributions), and the script of each page chooses them (`page.js`, `sweep.js`, `compare.js`, `live.js`).
+//! heat maps, distributions), and the script of each page chooses them (`page.js`, `sweep.js`, `pts.js`, `compare.js`, `live.js`).
 //!
 //! If there are logs of the run, the pictures are drawn from them instead of from samples (`logs.rs`).
 //!
@@ -26,6 +26,7 @@ mod html;
 pub mod live;
 pub mod logs;
 mod packed;
+mod pts;
 mod stages;
 mod sweep;
 pub mod text;
@@ -33,6 +34,7 @@ pub mod text;
 pub use comparison::{Curves, of_comparison};
 pub use html::{BEGINNING, policy};
 pub use packed::masked;
+pub use pts::{groups, of_pts, steady_in_words};
 pub use sweep::of_sweep;
 
 use iolite_report::{Exporter, Json, Program};

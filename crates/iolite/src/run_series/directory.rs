@@ -186,8 +186,7 @@ impl Directory {
         let growing = self.part(name);
         let told = |error: std::io::Error| format!("{}: {error}", growing.display());
         let report = read(&growing, &self.grown(name)?)?;
-        File::open(&growing).and_then(|file| file.sync_all()).map_err(told)?;
-        std::fs::rename(&growing, self.path.join(name)).map_err(told)?;
+        settle(&growing, &self.path.join(name)).map_err(told)?;
         Ok(report)
     }
 
@@ -196,11 +195,14 @@ impl Directory {
         let _ = std::fs::remove_file(self.part(name));
     }
 
-    /// Writes a complete file.
+    /// Writes a complete file. A kill, a full disk or a loss of power leaves either the old file or the new one.
     pub fn write(&self, name: &str, text: &str) -> Result<(), String> {
-        let (growing, path) = (self.part(name), self.path.join(name));
-        let written = std::fs::write(&growing, text).and_then(|()| std::fs::rename(&growing, &path));
-        written.map_err(|error| format!("{}: {error}", path.display()))
+        let (growing, path) = (self.growing(name)?, self.path.join(name));
+        let written = std::fs::write(&growing, text).and_then(|()| settle(&growing, &path));
+        written.map_err(|error| {
+            let _ = std::fs::remove_file(&growing);
+            format!("{}: {error}", path.display())
+        })
     }
 
     /// Removes these files, and the directory if it is then empty.
@@ -257,6 +259,18 @@ fn lock(path: &Path) -> Result<Option<File>, String> {
             }
             Err(_) => return Ok(None),
         }
+    }
+}
+
+/// Gives a complete file its final name, durably.
+fn settle(growing: &Path, path: &Path) -> std::io::Result<()> {
+    File::open(growing)?.sync_all()?;
+    std::fs::rename(growing, path)?;
+    let Some(directory) = path.parent() else { return Ok(()) };
+    match File::open(directory).and_then(|directory| directory.sync_all()) {
+        // Some file systems cannot sync directories.
+        Err(error) if error.raw_os_error() != Some(libc::EINVAL) => Err(error),
+        _ => Ok(()),
     }
 }
 

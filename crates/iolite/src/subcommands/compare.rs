@@ -1,6 +1,7 @@
 //! `iolite compare`: compares stored results.
 
 mod data;
+mod pts;
 mod sides;
 mod table;
 
@@ -21,6 +22,10 @@ pub struct Answer {
 
 /// The comparison as text, and the exit status.
 pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
+    if let Some(text) = pts::answer(asked)? {
+        let sources = asked.operands.iter().map(|word| (Path::new(word), "one of the results"));
+        return Ok((report::deliver(asked, text, sources)?, 0));
+    }
     let print = match asked.value("output-format") {
         Some("json") => data::json,
         Some("csv") => data::csv,

@@ -8,8 +8,8 @@
 //! | targets that a URL names: storage of servers | `test/remote.rs` |
 //! | the test's own directory in a target, and what killed tests have left | `test/own_directory.rs` |
 //! | the cases, and how long they take | `test/cases.rs` |
-//! | the course: filling, probes, cases, rounds | `test/course.rs`; one run: `test/performer.rs` |
-//! | progress | `test/progress.rs` |
+//! | the course: filling, probes, cases, rounds | `test/course.rs`; one run: `performer.rs` |
+//! | progress | `progress.rs` |
 //! | figures of a case for people; the screen | `test/rows.rs`; `test/screen.rs`, `test/sparkline.rs` |
 //! | `--expect` | `test/expect.rs` |
 //! | `--output`, `--save` | `test/output.rs` |
@@ -21,8 +21,6 @@ mod course;
 mod expect;
 mod output;
 pub mod own_directory;
-mod performer;
-mod progress;
 pub mod remote;
 mod rows;
 mod screen;
@@ -30,18 +28,16 @@ mod target;
 
 use crate::exit_status::INTERRUPTED;
 use crate::saving::Saving;
+use crate::subcommands::performer::NAME;
 use cases::Pace;
 use course::Course;
 use expect::Limit;
+use iolite_options::RunOptions;
 use iolite_options::commands::Asked;
-use iolite_options::{Name, RunOptions};
 use own_directory::OwnDirectory;
 use remote::{Layout, Remote};
 use std::path::Path;
 use target::{Kind, Target};
-
-/// The name under which cases run.
-const NAME: Name = Name::Iolite;
 
 /// The label of stored results.
 const LABEL: &str = "test";

@@ -2,13 +2,13 @@
 
 use super::cases::{self, Case, DEPTHS, FIRST, Pace, Place, SIZES, Shape};
 use super::own_directory::OwnDirectory;
-use super::performer::{self, End};
-use super::progress::Progress;
 use super::remote::{Layout, OwnNames, POOL_OBJECT, Remote};
 use super::rows::{self, Row};
 use super::target::{Kind, Target};
-use super::{NAME, Outcome, output};
+use super::{Outcome, output};
 use crate::run_series::foresight::Foresight;
+use crate::subcommands::performer::{self, End, NAME};
+use crate::subcommands::progress::Progress;
 use iolite_compare::{Comparison, FEWEST, Run, Side};
 use iolite_findings::{Finding, Role, Subject, findings, meaning};
 use iolite_host::Mounts;
@@ -101,7 +101,7 @@ impl<'a> Course<'a> {
             targets,
             pace,
             rounds,
-            progress: Progress::new(program),
+            progress: Progress::new(program, "test"),
             signals,
             failures: Vec::new(),
             begun: Instant::now(),

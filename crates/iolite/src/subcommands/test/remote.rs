@@ -1,7 +1,7 @@
 //! Targets that a URL names: storage of servers, which jobs reach through an engine.
 
 use super::cases::{Case, Pace, Place};
-use super::performer;
+use crate::subcommands::performer;
 use iolite_engine::{Storage, in_child_process_with_progress};
 use iolite_engines::storage_of;
 use iolite_findings::Role;

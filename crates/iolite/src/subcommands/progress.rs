@@ -1,7 +1,7 @@
-//! Progress on standard error: a line that is replaced on a terminal, a line per case elsewhere.
+//! Progress of a subcommand that runs cases, on standard error: a line that is replaced on a terminal, a line per case elsewhere.
 
 use crate::messages::complain;
-use iolite_page::text::{bandwidth, count};
+use iolite_page::text::{bandwidth, bytes as amount, count, seconds as time};
 use iolite_stats::Snapshot;
 use iolite_types::Direction;
 use std::io::{IsTerminal, Write};
@@ -10,12 +10,22 @@ use std::time::Instant;
 /// The most characters of a line: terminals have 80 columns.
 const WIDTH: usize = 79;
 
-/// Shows the progress of a test.
+/// How long a case is.
+#[derive(Clone, Copy)]
+enum Extent {
+    Seconds(f64),
+    Bytes(u64),
+}
+
+/// Shows the progress of a subcommand.
 pub struct Progress {
     program: String,
+    command: &'static str,
     is_terminal: bool,
-    /// The case that runs now, its seconds, and when it began.
-    now: (String, f64, Instant),
+    /// The case that runs now, how long it is, and when it began.
+    now: (String, Extent, Instant),
+    /// What is told behind the figures.
+    more: String,
     /// How many cases there are, and how many have begun.
     all: usize,
     begun: usize,
@@ -25,11 +35,13 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub fn new(program: &str) -> Progress {
+    pub fn new(program: &str, command: &'static str) -> Progress {
         Progress {
             program: program.to_owned(),
+            command,
             is_terminal: std::io::stderr().is_terminal(),
-            now: (String::new(), 0.0, Instant::now()),
+            now: (String::new(), Extent::Seconds(0.0), Instant::now()),
+            more: String::new(),
             all: 0,
             begun: 0,
             before: (0, 0, 0),
@@ -44,13 +56,31 @@ impl Progress {
 
     /// A case begins.
     pub fn begin(&mut self, words: &str, seconds: f64) {
-        self.begun += 1;
-        self.before = (0, 0, 0);
-        self.now = (words.to_owned(), seconds, Instant::now());
+        self.begin_extent(words, Extent::Seconds(seconds));
         self.draw(&format!("{}, {} s", self.head(), seconds));
     }
 
+    /// A case begins that moves so much.
+    pub fn begin_bytes(&mut self, words: &str, all: u64) {
+        self.begin_extent(words, Extent::Bytes(all));
+        self.draw(&format!("{}, {}", self.head(), amount(all as f64)));
+    }
+
+    fn begin_extent(&mut self, words: &str, extent: Extent) {
+        self.begun += 1;
+        self.before = (0, 0, 0);
+        self.now = (words.to_owned(), extent, Instant::now());
+    }
+
+    /// What is told behind the figures from now on.
+    pub fn append(&mut self, more: String) {
+        self.more = more;
+    }
+
     fn head(&self) -> String {
+        if self.all == 0 {
+            return self.now.0.clone();
+        }
         format!("[{}/{}] {}", self.begun, self.all.max(self.begun), self.now.0)
     }
 
@@ -74,7 +104,20 @@ impl Progress {
             0 => "it is set up".to_owned(),
             _ => format!("{} IOPS, {}", count(iops), bandwidth(moved)),
         };
-        let line = format!("{}, {elapsed:.0} of {} s: {figures}", self.head(), self.now.1);
+        let come = match self.now.1 {
+            Extent::Seconds(all) => format!("{elapsed:.0} of {all} s"),
+            Extent::Bytes(all) => {
+                let rest = all.saturating_sub(self.before.1) as f64;
+                let left = if self.before.1 > 0 { elapsed * rest / self.before.1 as f64 } else { 0.0 };
+                format!(
+                    "{} of {}, {} left",
+                    amount(self.before.1 as f64),
+                    amount(all as f64),
+                    time(left.ceil())
+                )
+            }
+        };
+        let line = format!("{}, {come}: {figures}{}", self.head(), self.more);
         self.draw(&line);
     }
 
@@ -88,7 +131,7 @@ impl Progress {
     /// A line that stays.
     pub fn tell(&mut self, words: &str) {
         self.clear();
-        complain(&self.program, &format_args!("test: {words}"));
+        complain(&self.program, &format_args!("{}: {words}", self.command));
     }
 
     /// Removes the line from the terminal.

@@ -1,16 +1,18 @@
-//! One run of a case, in this process.
+//! One run of a case of `iolite test` or a standard test, in this process.
 
-use super::NAME;
 use crate::local_run::{Drafted, draft};
 use crate::messages::program;
 use crate::run_facts;
 use iolite_host::ThisMachine;
-use iolite_options::{Invocation, JobOptions, RunOptions, parse_with};
+use iolite_options::{Invocation, JobOptions, Name, RunOptions, parse_with};
 use iolite_run::{Prepared, Settings};
 use iolite_stats::{EventKind, Recorder, Snapshot};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::time::Duration;
+
+/// The name under which cases run.
+pub const NAME: Name = Name::Iolite;
 
 /// How often progress is shown.
 const PROGRESS: Duration = Duration::from_millis(250);

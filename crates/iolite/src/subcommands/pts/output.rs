@@ -1,0 +1,210 @@
+//! The result: its header, JSON, page, and text.
+
+use super::cache::Set;
+use super::choices::Choices;
+use super::purge::Purge;
+use super::target::Target;
+use crate::messages::program;
+use crate::run_series::directory::Directory;
+use crate::saving::now_ms;
+use crate::subcommands::performer::NAME;
+use iolite_host::about;
+use iolite_page::text::{bandwidth, count, latency};
+use iolite_procedures::pts::result::{DISCLAIMER, MARK, SPECIFICATION, VERSION};
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+
+/// The files of the result.
+pub const PAGE: &str = "result.html";
+const JSON: &str = "result.json";
+
+/// What is told about the procedure as a whole.
+pub struct Header {
+    device: Value,
+    machine: Value,
+    parameters: Value,
+    /// What the purges of units did.
+    purges: Map<String, Value>,
+    cache: Value,
+    begun_ms: u64,
+    /// Why the result does not conform.
+    pub deviations: Vec<String>,
+}
+
+impl Header {
+    pub fn of(target: &Target, choices: &Choices, directory: &Directory) -> Header {
+        let mut deviations = choices.settings.deviations();
+        if choices.purge == Purge::None {
+            deviations.push("the device is not purged".to_owned());
+        }
+        let machine: Map<String, Value> =
+            about::this_host().into_iter().map(|(name, value)| (name, value.into())).collect();
+        Header {
+            device: target.facts(),
+            machine: machine.into(),
+            parameters: choices.told(),
+            purges: Map::new(),
+            cache: Value::Null,
+            begun_ms: directory.plan["begun_ms"].as_u64().unwrap_or_else(now_ms),
+            deviations,
+        }
+    }
+
+    /// What the purge of a unit did.
+    pub fn take_purge(&mut self, name: &str, words: &str) {
+        self.purges.insert(name.trim_end_matches("-purge").to_owned(), words.into());
+    }
+
+    /// What was done about the write cache.
+    pub fn take_cache(&mut self, wanted: bool, set: &Set) {
+        let wanted = if wanted { "on" } else { "off" };
+        self.cache = match set {
+            Set::Wanted => wanted.into(),
+            Set::Absent => "the device has none".into(),
+            Set::Not(why) => {
+                self.deviations.push(format!("the write cache could not be switched {wanted}: {why}"));
+                format!("not settable, and as it was found ({why})").into()
+            }
+        };
+    }
+
+    /// A unit was interrupted, and goes on.
+    pub fn take_interruption(&mut self, unit: &str) {
+        self.deviations.push(format!("{unit} was interrupted, and went on"));
+    }
+
+    /// The result.
+    pub fn result(&self, tests: &[Value], interruptions: &[String], is_complete: bool) -> Value {
+        let program = program(NAME);
+        json!({
+            MARK: VERSION,
+            "specification": SPECIFICATION,
+            "disclaimer": DISCLAIMER,
+            "complete": is_complete,
+            "conforming": is_complete && self.deviations.is_empty(),
+            "deviations": self.deviations,
+            "interruptions": interruptions,
+            "program": program.own_version,
+            "begun_ms": self.begun_ms,
+            "ended_ms": now_ms(),
+            "header": {
+                "device": self.device,
+                "machine": self.machine,
+                "parameters": self.parameters,
+                "write_cache": self.cache,
+                "purges": self.purges,
+                "preconditioning": "twice the capacity in order, 128 KiB, one worker, 32 in flight; then rounds of the test itself",
+            },
+            "tests": tests,
+        })
+    }
+}
+
+/// Writes the result.
+pub fn write(directory: &Directory, result: &Value) -> Result<(), String> {
+    directory.write(JSON, &format!("{result:#}\n"))?;
+    directory.write(PAGE, &iolite_page::of_pts(result))
+}
+
+/// Whether all tests reached their steady state.
+pub fn is_good(result: &Value) -> bool {
+    // Write saturation ends when it is told to.
+    let tests = list(&result["tests"]).iter().filter(|test| test["test"] != "wsat");
+    tests.into_iter().all(|test| test["steady"]["reached"] != false)
+}
+
+/// The result for a terminal.
+pub fn text(result: &Value) -> String {
+    let mut out = String::new();
+    let told = |key: &str| result["header"]["device"][key].as_str().unwrap_or_default().to_owned();
+    line!(out, "{} {} {}", told("name"), told("model"), told("serial"));
+    line!(out, "{SPECIFICATION}\n{DISCLAIMER}");
+    for why in list(&result["deviations"]) {
+        line!(out, "NOT CONFORMING: {}", text_of(why));
+    }
+    for words in list(&result["interruptions"]) {
+        line!(out, "Interrupted: {}", text_of(words));
+    }
+    for test in list(&result["tests"]) {
+        of_test(&mut out, test);
+    }
+    String::from_utf8_lossy(&crate::console::harmless(out.as_bytes())).into_owned()
+}
+
+fn of_test(out: &mut String, test: &Value) {
+    line!(out, "\n{} ({})", text_of(&test["title"]), text_of(&test["name"]));
+    if let Some(words) = iolite_page::steady_in_words(test) {
+        line!(out, "  {words}");
+    }
+    match text_of(&test["test"]) {
+        "iops" => matrix(out, test, "iops", count),
+        "tp" => matrix(out, test, "bw_bytes", bandwidth),
+        "lat" => {
+            line!(out, "  mean");
+            matrix(out, test, "mean_ns", latency);
+            line!(out, "  longest");
+            matrix(out, test, "max_ns", latency);
+        }
+        "dirth" | "ecw" => demands(out, test),
+        _ => {}
+    }
+    for (group, iops, mean) in iolite_page::groups(test) {
+        line!(out, "  {group}: {} IOPS, {} on average", count(iops), latency(mean));
+    }
+}
+
+/// A row for each block size, a column for each mix.
+fn matrix(out: &mut String, test: &Value, key: &str, words: fn(f64) -> String) {
+    let cells = list(&test["matrix"]);
+    let mut mixes: Vec<u64> = Vec::new();
+    let mut blocks: Vec<&str> = Vec::new();
+    for cell in cells {
+        let (mix, block) = (cell["read_percent"].as_u64().unwrap_or(0), text_of(&cell["block"]));
+        if !mixes.contains(&mix) {
+            mixes.push(mix);
+        }
+        if !blocks.contains(&block) {
+            blocks.push(block);
+        }
+    }
+    let heads: String = mixes.iter().map(|mix| format!("{:>11}", format!("{mix}/{}", 100 - mix))).collect();
+    line!(out, "  {:>10}{heads}", "read/write");
+    for block in blocks {
+        let of_mix = |mix: &u64| {
+            let found = cells.iter().find(|cell| cell["block"] == block && cell["read_percent"] == *mix);
+            let value = found.and_then(|cell| cell[key].as_f64());
+            format!("{:>11}", value.map_or_else(|| "-".to_owned(), words))
+        };
+        line!(out, "  {block:>10}{}", mixes.iter().map(of_mix).collect::<String>());
+    }
+}
+
+/// A row for each number of threads, a column for each depth.
+fn demands(out: &mut String, test: &Value) {
+    let cells = list(&test["matrix"]);
+    let mut numbers: Vec<u64> = cells.iter().filter_map(|cell| cell["threads"].as_u64()).collect();
+    numbers.dedup();
+    let heads: String = numbers.iter().map(|depth| format!("{:>9}", format!("q{depth}"))).collect();
+    line!(out, "  {:>10}{heads}", "IOPS");
+    for threads in &numbers {
+        let of_depth = |depth: &u64| {
+            let found = cells.iter().find(|cell| cell["threads"] == *threads && cell["depth"] == *depth);
+            let value = found.and_then(|cell| cell["iops"].as_f64());
+            format!("{:>9}", value.map_or_else(|| "-".to_owned(), count))
+        };
+        line!(
+            out,
+            "  {:>10}{}",
+            format!("{threads} threads"),
+            numbers.iter().map(of_depth).collect::<String>()
+        );
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text_of(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

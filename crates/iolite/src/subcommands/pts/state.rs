@@ -1,0 +1,267 @@
+//! What is noted for a continuation after a kill, a crash or a loss of power, and how it is known whether the device was written
+//! meanwhile.
+//!
+//! While a case runs, the counters of written sectors are noted each second. A killed case wrote until its end, which is at most a
+//! few seconds of its own rate after the last note. More than that was written by others. After a reboot the kernel counts from
+//! 0: then everything it counts was written by others, and the controller of an NVMe device knows of writes before.
+
+use super::target::Target;
+use crate::run_series::directory::Directory;
+use crate::saving::now_ms;
+use iolite_host::Disk;
+use iolite_os::nvme::erasure;
+use iolite_page::text::bytes;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+
+/// The file of the state.
+const FILE: &str = "state.json";
+/// Sectors of the kernel's counters.
+const SECTOR: u64 = 512;
+/// Bytes of a unit of an NVMe device's counter.
+const UNIT: u64 = 512_000;
+/// Seconds of its own rate that a killed case may have written after the last note, which is made each second.
+const SECONDS: u64 = 3;
+/// The same for the time of a file's modification, in milliseconds.
+const MILLISECONDS: u64 = 3000;
+/// Bytes that a case may have written more than that.
+const MORE: u64 = 4 << 20;
+
+/// What is known of writes to the device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// The boot of the system.
+    boot: String,
+    /// Bytes that the kernel wrote or discarded since then; `None` = it does not count.
+    kernel: Option<u64>,
+    /// Units that the device was told to write in its life.
+    device: Option<u64>,
+    /// When a file was modified, in milliseconds since 1970.
+    modified: Option<u64>,
+}
+
+impl Counters {
+    /// Those of now. `asks`: the device is asked by a command, too.
+    pub fn now(target: &Target, asks: bool) -> Counters {
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let nvme = || {
+            let file = File::open(&target.path).ok()?;
+            erasure::data_units_written(file.as_raw_fd()).ok()
+        };
+        let is_nvme = asks && target.kind() == "NVMe namespace";
+        let modified = || {
+            let found = fs::metadata(&target.path).ok()?;
+            u64::try_from(found.mtime() * 1000 + found.mtime_nsec() / 1_000_000).ok()
+        };
+        Counters {
+            boot: boot.trim().to_owned(),
+            kernel: target.disk.as_ref().and_then(Disk::changed_sectors).map(|sectors| sectors * SECTOR),
+            device: is_nvme.then(nvme).flatten(),
+            modified: target.is_file.then(modified).flatten(),
+        }
+    }
+
+    fn told(&self) -> Value {
+        json!({"boot": self.boot, "kernel_bytes": self.kernel, "device_units": self.device, "modified_ms": self.modified})
+    }
+
+    fn of(value: &Value) -> Counters {
+        Counters {
+            boot: value["boot"].as_str().unwrap_or_default().to_owned(),
+            kernel: value["kernel_bytes"].as_u64(),
+            device: value["device_units"].as_u64(),
+            modified: value["modified_ms"].as_u64(),
+        }
+    }
+}
+
+/// Whether the device was written since a note.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// It was not, and this is how that is known.
+    Untouched(String),
+    /// It was, or may have been.
+    Written(String),
+}
+
+/// The state of a procedure.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// How often each unit was begun.
+    pub attempts: BTreeMap<String, u32>,
+    /// How the write cache was before.
+    pub cache_was: Option<bool>,
+    /// What was interrupted, and repeated.
+    pub interruptions: Vec<String>,
+    /// The step that runs.
+    pub running: Option<String>,
+    /// The counters at the last note.
+    counters: Counters,
+    /// The most bytes that were written in a second.
+    fastest: u64,
+    /// When the last note was made.
+    noted_ms: u64,
+}
+
+impl State {
+    /// Reads it; an empty one if there is none.
+    pub fn read(directory: &Directory) -> State {
+        let text = fs::read_to_string(directory.path.join(FILE)).unwrap_or_default();
+        let value: Value = serde_json::from_str(&text).unwrap_or_default();
+        let attempts = value["attempts"].as_object().into_iter().flatten();
+        let list = value["interruptions"].as_array().into_iter().flatten();
+        State {
+            attempts: attempts
+                .filter_map(|(name, count)| Some((name.clone(), count.as_u64()? as u32)))
+                .collect(),
+            cache_was: value["cache_was"].as_bool(),
+            interruptions: list.filter_map(Value::as_str).map(str::to_owned).collect(),
+            running: value["running"].as_str().map(str::to_owned),
+            counters: Counters::of(&value["counters"]),
+            fastest: value["fastest_bytes"].as_u64().unwrap_or(0),
+            noted_ms: value["noted_ms"].as_u64().unwrap_or(0),
+        }
+    }
+
+    /// Notes the counters, durably.
+    pub fn note(&mut self, directory: &Directory, target: &Target) -> Result<(), String> {
+        self.counters = Counters::now(target, true);
+        self.noted_ms = now_ms();
+        directory.write(FILE, &self.text())
+    }
+
+    /// Notes the counters while a case runs. What is lost of such a note is found by the one before, so it is not forced to the
+    /// disk, and errors do not matter.
+    pub fn note_in_passing(&mut self, directory: &Directory, target: &Target) {
+        let (now, counters) = (now_ms(), Counters::now(target, false));
+        let passed = now.saturating_sub(self.noted_ms).max(1);
+        if let Some((before, after)) = self.counters.kernel.zip(counters.kernel) {
+            self.fastest = self.fastest.max(after.saturating_sub(before).saturating_mul(1000) / passed);
+        }
+        // What the device counts is not asked each time.
+        let device = match self.counters.device {
+            Some(units) => Some(units + self.written_since(&counters) / UNIT),
+            None => None,
+        };
+        self.counters = Counters { device, ..counters };
+        self.noted_ms = now;
+        let (growing, path) = (directory.path.join(format!("{FILE}.new")), directory.path.join(FILE));
+        let _ = fs::write(&growing, self.text()).and_then(|()| fs::rename(&growing, &path));
+    }
+
+    fn written_since(&self, counters: &Counters) -> u64 {
+        let both = self.counters.kernel.zip(counters.kernel);
+        both.map_or(0, |(before, after)| after.saturating_sub(before))
+    }
+
+    fn text(&self) -> String {
+        let value = json!({
+            "attempts": self.attempts,
+            "cache_was": self.cache_was,
+            "interruptions": self.interruptions,
+            "running": self.running,
+            "counters": self.counters.told(),
+            "fastest_bytes": self.fastest,
+            "noted_ms": self.noted_ms,
+        });
+        format!("{value:#}\n")
+    }
+
+    /// Whether the device was written since the last note by others than the case that ran.
+    pub fn since(&self, now: &Counters) -> Since {
+        let own = if self.running.is_some() { self.fastest.saturating_mul(SECONDS) + MORE } else { 0 };
+        if let Some(modified) = now.modified {
+            let latest = self.noted_ms + if self.running.is_some() { MILLISECONDS } else { 0 };
+            return match modified > latest {
+                true => Since::Written("the file was modified after the interruption".to_owned()),
+                false => Since::Untouched("the time of the file's modification".to_owned()),
+            };
+        }
+        if self.counters.boot.is_empty() {
+            return Since::Written("what was noted of it is lost".to_owned());
+        }
+        let by_device = self.counters.device.zip(now.device).map(|(before, after)| {
+            // Units are rounded on both sides.
+            (after.saturating_sub(before + 2).saturating_mul(UNIT), "the counter of the device")
+        });
+        let by_kernel =
+            |before: u64| now.kernel.map(|after| (after.saturating_sub(before), "the counter of the kernel"));
+        let is_same_boot = self.counters.boot == now.boot;
+        let told = if is_same_boot {
+            self.counters.kernel.and_then(by_kernel)
+        } else {
+            by_device.or_else(|| by_kernel(0))
+        };
+        let own = if is_same_boot || by_device.is_some() { own } else { 0 };
+        match told {
+            Some((written, how)) if written > own => Since::Written(format!(
+                "{how} says that {} were written to it meanwhile",
+                bytes(written as f64)
+            )),
+            Some((_, how)) if is_same_boot || by_device.is_some() => Since::Untouched(how.to_owned()),
+            Some((_, how)) => Since::Untouched(format!(
+                "{how} since the boot; what was written before it, or elsewhere, is unknown"
+            )),
+            None => {
+                Since::Written("neither the kernel nor the device counts what is written to it".to_owned())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counters(boot: &str, kernel: Option<u64>, device: Option<u64>) -> Counters {
+        Counters { boot: boot.to_owned(), kernel, device, modified: None }
+    }
+
+    fn state(running: bool, counters: Counters) -> State {
+        State {
+            running: running.then(|| "cell".to_owned()),
+            counters,
+            fastest: 100 << 20,
+            ..State::default()
+        }
+    }
+
+    fn is_untouched(state: &State, now: &Counters) -> bool {
+        matches!(state.since(now), Since::Untouched(_))
+    }
+
+    #[test]
+    fn a_killed_case_may_have_written_a_little_more() {
+        let killed = state(true, counters("a", Some(1 << 30), None));
+        assert!(is_untouched(&killed, &counters("a", Some((1 << 30) + (300 << 20)), None)));
+        assert!(!is_untouched(&killed, &counters("a", Some((1 << 30) + (400 << 20)), None)));
+        let between = state(false, counters("a", Some(1 << 30), None));
+        assert!(is_untouched(&between, &counters("a", Some(1 << 30), None)));
+        assert!(!is_untouched(&between, &counters("a", Some((1 << 30) + 512), None)), "one sector is enough");
+    }
+
+    #[test]
+    fn after_a_reboot_the_device_is_asked() {
+        let before = state(true, counters("a", Some(1 << 40), Some(1000)));
+        assert!(is_untouched(&before, &counters("b", Some(0), Some(1100))));
+        assert!(!is_untouched(&before, &counters("b", Some(0), Some(9000))));
+        let without = state(true, counters("a", Some(1 << 40), None));
+        let told = without.since(&counters("b", Some(0), None));
+        assert!(matches!(&told, Since::Untouched(words) if words.contains("is unknown")), "{told:?}");
+        assert!(!is_untouched(&without, &counters("b", Some(512), None)));
+        assert!(!is_untouched(&State::default(), &counters("b", Some(0), None)), "a lost note says nothing");
+        assert!(!is_untouched(&without, &counters("a", None, None)));
+    }
+
+    #[test]
+    fn files_have_a_time() {
+        let at = |modified| Counters { modified: Some(modified), ..Counters::default() };
+        let between = State { noted_ms: 5000, ..State::default() };
+        assert!(is_untouched(&between, &at(5000)) && !is_untouched(&between, &at(5001)));
+        let killed = State { running: Some("cell".to_owned()), ..between };
+        assert!(is_untouched(&killed, &at(7000)) && !is_untouched(&killed, &at(9000)));
+    }
+}

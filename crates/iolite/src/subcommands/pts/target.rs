@@ -1,0 +1,180 @@
+//! The device: whether it may be destroyed, and the facts about it.
+
+use crate::subcommands::device::can_be_named;
+use iolite_host::{Access, Device, DirectIo, Disk, Machine, ThisMachine, Value as FactValue, about};
+use iolite_page::text::bytes;
+use serde_json::{Map, Value};
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::PathBuf;
+
+/// A device, or a file in its place.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// As the user has named it.
+    pub name: String,
+    /// Its path without links.
+    pub path: PathBuf,
+    pub is_file: bool,
+    pub is_direct: bool,
+    pub capacity: u64,
+    /// The smallest block that can be addressed, in bytes.
+    pub block: u64,
+    pub serial: Option<String>,
+    /// The disk, of a device.
+    pub disk: Option<Disk>,
+    /// What is known of it.
+    device: Option<Device>,
+}
+
+impl Target {
+    /// The device that a word names. `may_be_file`: the user has allowed a file.
+    pub fn of(word: &OsString, may_be_file: bool) -> Result<Target, String> {
+        let name = word.to_string_lossy().into_owned();
+        let told = |why: &str| Err(format!("{name}: {why}"));
+        let found = fs::metadata(word).map_err(|error| {
+            format!(
+                "{name}: {}; name a block device, such as /dev/nvme0n1",
+                iolite_types::describe_error(&error)
+            )
+        })?;
+        let is_file = match found.file_type() {
+            kind if kind.is_block_device() => false,
+            kind if kind.is_file() && may_be_file => true,
+            kind if kind.is_file() => {
+                return told(
+                    "this is a file, and the procedure is for devices; --allow-file tries it out on one, and marks the result",
+                );
+            }
+            _ => return told("this is no block device"),
+        };
+        let path = fs::canonicalize(word).map_err(|error| format!("{name}: {error}"))?;
+        if !can_be_named(&path) {
+            return told("a job file would take this name for something else; give it a plain name (a link)");
+        }
+        let machine = ThisMachine::new();
+        let capacity = machine.size(&path).map_err(|why| format!("{name}: {}", why.words))?.unwrap_or(0);
+        let is_direct = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(&path).is_ok();
+        let disk = if is_file { None } else { machine.disk(&path) };
+        if !is_file && Disk::partition_start(&path).is_some() {
+            return told("this is a partition; the procedure needs the whole device");
+        }
+        if disk.as_ref().is_some_and(|disk| disk.queue.zones.is_some()) {
+            return told("this device has zones, in which random writes are impossible");
+        }
+        let alignment = match machine.direct_io(&path) {
+            Some(DirectIo::Aligned { offset, .. }) if is_direct => offset,
+            _ => 1,
+        };
+        let block = disk.as_ref().and_then(|disk| disk.queue.logical_block).unwrap_or(1).max(alignment);
+        let device = disk.as_ref().map(|disk| Device::of(disk, Some(&path)));
+        let serial =
+            device.as_ref().and_then(|device| device.fact("identity", "serial")).map(FactValue::text);
+        let serial = serial.filter(|serial| !serial.is_empty());
+        Ok(Target { name, path, is_file, is_direct, capacity, block, serial, disk, device })
+    }
+
+    /// What the user repeats so that it may be destroyed: its serial number, or its name if it has none.
+    fn confirmation(&self) -> &str {
+        self.serial.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Whether the user has confirmed that all its data is lost, and nothing uses it.
+    pub fn check_destruction(&self, confirmed: Option<&str>) -> Result<(), String> {
+        let wanted = self.confirmation();
+        let what = match self.serial {
+            Some(_) => "its serial number",
+            None => "its name (there is no serial number)",
+        };
+        let asks = format!("repeat {what}: --destroy={wanted}");
+        match confirmed {
+            None => {
+                let words = self.words();
+                return Err(format!(
+                    "{}: {words}: all data on it would be lost; if it is the right one, {asks}",
+                    self.name
+                ));
+            }
+            Some(given) if given.trim() != wanted => {
+                return Err(format!(
+                    "--destroy={given}: {} is another one: {}; nothing was written; if it is the right one, {asks}",
+                    self.name,
+                    self.words()
+                ));
+            }
+            Some(_) => {}
+        }
+        let machine = ThisMachine::new();
+        if let Some(use_) = machine.in_use(&self.path) {
+            return Err(format!("{}: {use_}; a device in use is never written to", self.name));
+        }
+        machine
+            .access(&self.path, Access::Write)
+            .map_err(|why| format!("{}: {}; root may", self.name, why.words))
+    }
+
+    /// What it is, in a line.
+    pub fn words(&self) -> String {
+        let of = |name: &str| {
+            let fact = self.device.as_ref()?.fact("identity", name)?;
+            Some(fact.text())
+        };
+        let kind = self.device.as_ref().map_or("file", |device| device.kind);
+        let model = of("model").map(|model| format!("{model}, ")).unwrap_or_default();
+        let serial =
+            self.serial.as_ref().map(|serial| format!(", serial number {serial}")).unwrap_or_default();
+        format!("{model}{kind} of {}{serial}", bytes(self.capacity as f64))
+    }
+
+    /// The kind of the device, as `iolite device` names it.
+    pub fn kind(&self) -> &'static str {
+        self.device.as_ref().map_or("file", |device| device.kind)
+    }
+
+    /// The directory of results, unless another one is named.
+    pub fn usual_place(&self) -> PathBuf {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = match &self.serial {
+            Some(serial) => format!("{name}-{serial}"),
+            None => name,
+        };
+        let plain: String = name
+            .chars()
+            .map(|letter| if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '_' })
+            .collect();
+        format!("{plain}.pts").into()
+    }
+
+    /// The facts of the header.
+    pub fn facts(&self) -> Value {
+        let mut facts = Map::new();
+        facts.insert("name".to_owned(), self.path.display().to_string().into());
+        facts.insert("size_bytes".to_owned(), self.capacity.into());
+        if self.is_file {
+            facts.insert("kind".to_owned(), "file".into());
+        }
+        let found = self.disk.as_ref().map(|disk| about::device(&self.path, Some(disk))).unwrap_or_default();
+        for (name, value) in found {
+            facts.entry(name).or_insert_with(|| value.into());
+        }
+        let interface =
+            self.device.as_ref().and_then(|device| device.fact("identity", "transport")).map(FactValue::text);
+        if let Some(interface) = interface {
+            facts.insert("interface".to_owned(), interface.into());
+        }
+        for name in ["speed", "width"] {
+            if let Some(link) = self.link(name) {
+                facts.insert(format!("link_{name}"), link.into());
+            }
+        }
+        Value::Object(facts)
+    }
+
+    /// The current speed or width of its PCI Express link.
+    fn link(&self, name: &str) -> Option<String> {
+        let directory = self.disk.as_ref()?.directory.join("device/device");
+        let text = fs::read_to_string(directory.join(format!("current_link_{name}"))).ok()?;
+        Some(text.trim().to_owned())
+    }
+}
