@@ -57,7 +57,10 @@ pub fn nominal(options: &JobOptions, clone: u32) -> Names {
             0 => Path::new(""),
             count => Path::new(&options.files.directory[clone as usize % count]),
         };
-        return Names::numbered(directory, &format_of(options, clone), FILE_NUMBER, options.files.nrfiles);
+        let files = &options.files;
+        return Names::numbered(directory, &format_of(options, clone), FILE_NUMBER, files.nrfiles)
+            .beginning_at(files.filenum_first)
+            .in_tree(files.tree_depth, files.tree_breadth);
     }
     options.files.filename.iter().map(PathBuf::from).collect::<Vec<PathBuf>>().into()
 }

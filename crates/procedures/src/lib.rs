@@ -5,6 +5,8 @@
 //! no jobs, and reads and writes no files; whoever runs the cases keeps their reports, from which a procedure finds its place
 //! again after an interruption.
 
+pub mod meta;
+
 /// A case: a job file of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
