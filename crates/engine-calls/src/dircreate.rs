@@ -3,7 +3,7 @@
 use crate::names::{Act, HERE, RingAct, answer};
 use ::io_uring::opcode;
 use ::io_uring::squeue::Entry;
-use iolite_engine::Errno;
+use iolite_engine::Outcome;
 use std::ffi::CStr;
 
 /// A new directory's permission bits, before the umask.
@@ -15,9 +15,9 @@ pub struct DirCreate;
 
 impl Act for DirCreate {
     #[inline]
-    fn act(&mut self, name: &CStr) -> Result<(), Errno> {
+    fn act(&mut self, name: &CStr, length: u64) -> Outcome {
         // SAFETY: the name ends with a zero.
-        answer(unsafe { libc::mkdir(name.as_ptr(), DIRECTORY_MODE) })
+        answer(unsafe { libc::mkdir(name.as_ptr(), DIRECTORY_MODE) }, length)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::names::{Act, HERE, RingAct, answer};
 use ::io_uring::opcode;
 use ::io_uring::squeue::Entry;
-use iolite_engine::Errno;
+use iolite_engine::Outcome;
 use std::ffi::CStr;
 
 /// Removes an empty directory per unit.
@@ -12,9 +12,9 @@ pub struct DirDelete;
 
 impl Act for DirDelete {
     #[inline]
-    fn act(&mut self, name: &CStr) -> Result<(), Errno> {
+    fn act(&mut self, name: &CStr, length: u64) -> Outcome {
         // SAFETY: the name ends with a zero.
-        answer(unsafe { libc::rmdir(name.as_ptr()) })
+        answer(unsafe { libc::rmdir(name.as_ptr()) }, length)
     }
 }
 

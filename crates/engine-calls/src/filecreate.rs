@@ -3,7 +3,7 @@
 use crate::names::{Act, RingAct, answer, open};
 use ::io_uring::opcode;
 use ::io_uring::squeue::Entry;
-use iolite_engine::Errno;
+use iolite_engine::{Errno, Outcome};
 use std::ffi::CStr;
 
 /// The flags of open(2). An existing name is not an error, as with fio.
@@ -18,12 +18,12 @@ pub struct FileCreate;
 
 impl Act for FileCreate {
     #[inline]
-    fn act(&mut self, name: &CStr) -> Result<(), Errno> {
+    fn act(&mut self, name: &CStr, length: u64) -> Outcome {
         // SAFETY: the name ends with a zero.
         match unsafe { libc::open(name.as_ptr(), FLAGS | libc::O_CLOEXEC, CREATE_MODE) } {
             -1 => Err(Errno::last()),
             // SAFETY: the descriptor was opened here and is forgotten now.
-            descriptor => answer(unsafe { libc::close(descriptor) }),
+            descriptor => answer(unsafe { libc::close(descriptor) }, length),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::names::{Act, HERE, RingAct, answer};
 use ::io_uring::opcode;
 use ::io_uring::squeue::Entry;
-use iolite_engine::Errno;
+use iolite_engine::Outcome;
 use iolite_options::engines::{StatCall, StatOptions};
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -21,11 +21,11 @@ impl Stat {
 
 impl Act for Stat {
     #[inline]
-    fn act(&mut self, name: &CStr) -> Result<(), Errno> {
+    fn act(&mut self, name: &CStr, length: u64) -> Outcome {
         let name = name.as_ptr();
         let mut found = MaybeUninit::<libc::stat>::uninit();
         // SAFETY: the name ends with a zero, and the result has room for the structure.
-        answer(unsafe {
+        let result = unsafe {
             match self.0 {
                 StatCall::Stat => libc::stat(name, found.as_mut_ptr()),
                 StatCall::Lstat => libc::lstat(name, found.as_mut_ptr()),
@@ -34,7 +34,8 @@ impl Act for Stat {
                     iolite_os::by_number::statx(libc::AT_FDCWD, name, 0, libc::STATX_ALL, found.as_mut_ptr())
                 }
             }
-        })
+        };
+        answer(result, length)
     }
 }
 

@@ -6,8 +6,9 @@ use iolite_engine::{
     in_child_process_with_progress,
 };
 use iolite_engine_calls::{
-    CpuioEngine, DirCreate, DirDelete, E4defragEngine, ExecEngine, FallocEngine, FileCreate, FileDelete,
-    FtruncateEngine, NameEngine, PageFaultEngine, RingAct, RingNameEngine, Stat,
+    Act, CpuioEngine, DirCreate, DirDelete, DirRead, E4defragEngine, ExecEngine, FallocEngine, FileCreate,
+    FileDelete, FileRead, FileWrite, FileXattr, FtruncateEngine, NameEngine, NewName, PageFaultEngine,
+    RingAct, RingNameEngine, Stat,
 };
 use iolite_engine_devices::{BsgEngine, DevDaxEngine, IoUringCmdEngine, LibpmemEngine, MtdEngine, SgEngine};
 #[cfg(feature = "hdfs")]
@@ -38,6 +39,7 @@ macro_rules! engines {
         $(hot $hot_name:literal => $hot:ident $(told $hot_options:ident)?,)+
         $($(#[$feature:meta])? shared $name:literal => $type:ident $(told $options:ident)?,)+
         $(acts $act_name:literal => $act:expr,)+
+        $(calls $call_name:literal => $call:expr,)+
     ) => {
         /// Creates the engine with that name and passes it to the visitor.
         ///
@@ -57,6 +59,7 @@ macro_rules! engines {
                     shared(new, config, visitor)
                 })+
                 $($act_name => acts($act, name, config, visitor),)+
+                $($call_name => calls($call, config, visitor),)+
                 #[cfg(feature = "servers")]
                 "external" => match open_external(config, own(config))? {
                     OpenedExternal::Synchronous(engine) => erased(BoxedEngine::<true>::new(engine), visitor),
@@ -73,6 +76,7 @@ macro_rules! engines {
                 $($hot_name => true,)+
                 $($(#[$feature])? $name => true,)+
                 $($act_name => true,)+
+                $($call_name => true,)+
                 "external" => cfg!(feature = "servers"),
                 _ => false,
             }
@@ -134,6 +138,15 @@ fn acts<A: RingAct + 'static, V: Visitor>(
         return erased(BoxedEngine::<false>::new(engine), visitor);
     }
     erased(BoxedEngine::<true>::new(NameEngine::with(act(config), config)), visitor)
+}
+
+/// The same for an action that rings do not have.
+fn calls<A: Act + 'static, V: Visitor>(
+    act: impl FnOnce(&EngineConfig) -> Result<A, EngineError>,
+    config: &EngineConfig,
+    visitor: V,
+) -> Result<V::Out, EngineError> {
+    erased(BoxedEngine::<true>::new(NameEngine::with(act(config)?, config)), visitor)
 }
 
 #[inline(never)]
@@ -199,6 +212,13 @@ engines! {
     acts "dircreate" => |_| DirCreate,
     acts "dirstat" => |config| Stat::new(own(config)),
     acts "dirdelete" => |_| DirDelete,
+    calls "filewrite" => |config| Ok(FileWrite::new(own(config), config)),
+    calls "fileread" => |_| Ok(FileRead::new()),
+    calls "filerename" => |config| Ok(NewName::rename(own(config))),
+    calls "filelink" => |config| Ok(NewName::link(own(config))),
+    calls "filesetxattr" => |config| Ok(FileXattr::new(own(config), true)),
+    calls "filegetxattr" => |config| Ok(FileXattr::new(own(config), false)),
+    calls "dirread" => |config| DirRead::new(own(config)),
 }
 
 /// The options of an engine, as its own struct.

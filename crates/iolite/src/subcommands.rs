@@ -15,6 +15,7 @@ mod input;
 #[cfg(feature = "agents")]
 mod keys;
 mod log2csv;
+mod meta;
 mod performer;
 mod progress;
 mod pts;
@@ -48,6 +49,7 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
             "compare" => return compare::run(program, &asked),
             "pts" => return pts::run(program, &asked),
             "sweep" => return sweep::run(program, &asked),
+            "meta" => return meta::run(program, &asked),
             "test" => return test::run(program, &asked),
             "completion" => complete(&asked),
             "dedupe" => dedupe::run(&asked),

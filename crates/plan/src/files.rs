@@ -57,9 +57,11 @@ pub fn nominal(options: &JobOptions, clone: u32) -> Names {
             0 => Path::new(""),
             count => Path::new(&options.files.directory[clone as usize % count]),
         };
-        let format = format_of(options, clone);
-        let first = u64::from(options.files.filenum_increment) * u64::from(clone);
-        return Names::numbered(directory, &format, FILE_NUMBER, first, options.files.nrfiles);
+        let files = &options.files;
+        let first = u64::from(files.filenum_first) + u64::from(files.filenum_increment) * u64::from(clone);
+        return Names::numbered(directory, &format_of(options, clone), FILE_NUMBER, files.nrfiles)
+            .beginning_at(first)
+            .in_tree(files.tree_depth, files.tree_breadth);
     }
     options.files.filename.iter().map(PathBuf::from).collect::<Vec<PathBuf>>().into()
 }

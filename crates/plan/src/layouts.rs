@@ -75,7 +75,7 @@ impl Search<'_> {
         if let Some(name_use) = facets.name_use() {
             if facets.has_local_files() {
                 let makes = options.makes_files() || name_use.act != NameAct::LookUp;
-                self.check_directories(options, makes, worker.files.iter())?;
+                self.check_directories(options, makes, worker.files.in_all_directories())?;
             }
             let mut layout = layout_of_names(options, context, &worker.files, name_use)
                 .map_err(|error| invalid(error.to_string()))?;

@@ -6,6 +6,7 @@
 //! again after an interruption.
 
 pub mod ai;
+pub mod meta;
 pub mod pts;
 
 /// A case: a job file of its own.

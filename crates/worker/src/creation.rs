@@ -96,7 +96,7 @@ fn make_directories(
 
 /// The directories above the local files of a layout that do not exist at present, for [`create`] to make.
 pub fn missing_directories(layout: &Layout) -> impl Iterator<Item = PathBuf> {
-    let named = layout.named.iter().flat_map(|files| files.names.iter());
+    let named = layout.named.iter().flat_map(|files| files.names.in_all_directories());
     let files = layout.files.iter().filter(|file| file.kind == FileKind::Regular);
     let files = files.map(|file| Cow::Borrowed(file.path.as_path()));
     let mut last = PathBuf::new();

@@ -1,12 +1,13 @@
 //! The common part of the engines that act on names: they get the names when files are opened, and perform one action
-//! on the name of each unit, in the call or through io_uring (`ring`).
+//! on the name of each unit, in the call or through io_uring (`ring`). A job of millions of files that has one open at a
+//! time (`openfiles=1`) keeps one name.
 
 mod ring;
 
 pub(crate) use ring::{HERE, open};
 pub use ring::{RingAct, RingNameEngine};
 
-use iolite_engine::{Engine, EngineConfig, Errno, FileSpec, OpenMode, Queued, Unit};
+use iolite_engine::{Engine, EngineConfig, Errno, FileSpec, OpenMode, Outcome, Queued, Unit};
 use iolite_types::Operation;
 use std::ffi::CStr;
 use std::io;
@@ -14,11 +15,13 @@ use std::os::unix::ffi::OsStrExt;
 
 /// The action of an engine on a name.
 pub trait Act {
-    /// Performs the action.
-    ///
-    /// # Errors
-    /// The system call fails.
-    fn act(&mut self, name: &CStr) -> Result<(), Errno>;
+    /// Performs the action. `length`: the bytes of the file, and those that the unit counts as, which is the answer.
+    fn act(&mut self, name: &CStr, length: u64) -> Outcome;
+
+    /// A line about what was found, for the end of the run.
+    fn remark(&self) -> Option<String> {
+        None
+    }
 }
 
 /// An engine whose units perform one action on a name, in the call, whatever their direction.
@@ -42,11 +45,16 @@ impl<A: Act> Engine for NameEngine<A> {
         self.names.tell(index, spec.path.as_os_str().as_bytes())
     }
 
+    fn close(&mut self, index: u32) -> io::Result<()> {
+        self.names.forget_last(index);
+        Ok(())
+    }
+
     #[inline]
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         Queued::Completed(match unit.operation {
             Operation::Read | Operation::Write | Operation::Trim => match self.names.of(unit.file) {
-                Some(name) => self.act.act(name).map(|()| unit.length),
+                Some(name) => self.act.act(name, unit.length),
                 None => Err(Errno(libc::EBADF)),
             },
             // No open file could be synced.
@@ -55,11 +63,15 @@ impl<A: Act> Engine for NameEngine<A> {
             }
         })
     }
+
+    fn remarks(&mut self) -> Vec<String> {
+        self.act.remark().into_iter().collect()
+    }
 }
 
 /// Names by their index in the worker's list, one after the other in one allocation: a job may have millions.
 ///
-/// A name is kept when its file is closed, because a reopened file has the same name.
+/// A name is kept when its file is closed, because a reopened file has the same name, unless it is the last one.
 #[derive(Debug)]
 pub(crate) struct NameTable {
     /// The names, each with a zero at its end.
@@ -98,6 +110,16 @@ impl NameTable {
         Ok(())
     }
 
+    /// Forgets a name if it is the last one in memory.
+    fn forget_last(&mut self, index: u32) {
+        let Some(length) = self.of(index).map(|name| name.count_bytes() + 1) else { return };
+        let start = self.starts[index as usize];
+        if start as usize + length == self.text.len() {
+            self.text.truncate(start as usize);
+            self.starts[index as usize] = UNTOLD;
+        }
+    }
+
     /// The name of a file, if it is known.
     #[inline]
     pub(crate) fn of(&self, index: u32) -> Option<&CStr> {
@@ -106,10 +128,16 @@ impl NameTable {
     }
 }
 
-/// The answer of a system call that returns 0 or -1.
+/// The outcome of a unit of this length whose system call returned 0, or -1 for an error.
 #[inline]
-pub(crate) fn answer(result: libc::c_int) -> Result<(), Errno> {
-    if result == 0 { Ok(()) } else { Err(Errno::last()) }
+pub(crate) fn answer(result: libc::c_int, length: u64) -> Outcome {
+    if result == 0 { Ok(length) } else { Err(Errno::last()) }
+}
+
+/// The last component of a name.
+pub(crate) fn last_of(name: &CStr) -> &[u8] {
+    let bytes = name.to_bytes();
+    bytes.iter().rposition(|&byte| byte == b'/').map_or(bytes, |slash| &bytes[slash + 1..])
 }
 
 #[cfg(test)]
@@ -130,6 +158,16 @@ mod tests {
         assert_eq!(names.text.len(), size, "a file that is opened again has the name that it had");
         names.tell(1, b"d").unwrap();
         assert_eq!(names.of(1), Some(c"d"));
+        let size = names.text.len();
+        names.forget_last(5);
+        assert_eq!((names.of(5), names.text.len()), (Some(c"c"), size), "others follow");
+        names.forget_last(1);
+        assert_eq!((names.of(1), names.text.len()), (None, size - 2));
+        (0..100).for_each(|_| {
+            names.tell(1, b"e").unwrap();
+            names.forget_last(1);
+        });
+        assert_eq!((names.of(5), names.text.len()), (Some(c"c"), size - 2));
         assert_eq!(names.tell(0, b"x\0y").unwrap_err().raw_os_error(), Some(libc::EINVAL));
     }
 }

@@ -119,7 +119,7 @@ fn clean(asked: &Asked) -> Result<String, String> {
                 path.display()
             ));
         }
-        let found = OwnDirectory::left(path)?;
+        let found = OwnDirectory::left(path, &own_directory::OF_TESTS)?;
         if found.is_empty() {
             text += &format!("{}: no test has left anything here\n", path.display());
         }

@@ -83,6 +83,21 @@ pub static OWN: &[Definition] = &[
     own("write_stages_log", Kind::Str, "Log the stages of each I/O to files of this name")
         .standing_alone()
         .lands(super::logs::put_prefix!(write_stages_log)),
+    own("filenum_first", Kind::Int, "The first $filenum of filename_format")
+        .under("nrfiles")
+        .default("0")
+        .range(0, 4_000_000_000)
+        .lands(put!(files.filenum_first, number())),
+    own("tree_depth", Kind::Int, "Spread files over a tree of directories: its levels below that of the files' names")
+        .under("nrfiles")
+        .default("0")
+        .range(0, 32)
+        .lands(put!(files.tree_depth, number())),
+    own("tree_breadth", Kind::Int, "The number of directories in each directory of the tree, except those of the last level")
+        .under("nrfiles")
+        .default("2")
+        .range(1, 65_536)
+        .lands(put!(files.tree_breadth, number())),
     own("io_timeout", Kind::Time, "An I/O that takes longer than this has failed (ETIMEDOUT); 0 = no limit")
         .default("0")
         .lands(put!(errors.io_timeout, time(1_000_000))),

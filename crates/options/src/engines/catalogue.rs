@@ -4,11 +4,12 @@ use super::{
     Capabilities, Capability, Completion, Data, EngineInfo, EngineOptions, Facets, Target, UnitKind,
 };
 use super::{
-    CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, GfapiOptions, HdfsOptions, HttpOptions,
-    IoUringCmdOptions, IoUringOptions, IscsiOptions, LibaioOptions, MmapOptions,
+    CpuioOptions, DirReadOptions, E4defragOptions, ExecOptions, ExternalOptions, GfapiOptions, HdfsOptions,
+    HttpOptions, IoUringCmdOptions, IoUringOptions, IscsiOptions, LibaioOptions, MmapOptions,
 };
 use super::{
-    MtdOptions, NameOptions, NbdOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions, StatOptions,
+    FileWriteOptions, MtdOptions, NameOptions, NbdOptions, NetOptions, NewNameOptions, NfsOptions,
+    Pvsync2Options, SgOptions, StatOptions, XattrOptions,
 };
 use super::{RadosOptions, RbdOptions, RdmaOptions};
 use super::{
@@ -117,7 +118,7 @@ impl EngineInfo {
 }
 
 /// All engines, in the order in which the help lists them.
-pub(super) const ALL: [EngineInfo; 41] = [
+pub(super) const ALL: [EngineInfo; 48] = [
     engine("cpuio", "Burns processor cycles instead of I/O")
         .data(Data::Nowhere)
         .unit(UnitKind::Works)
@@ -156,6 +157,23 @@ pub(super) const ALL: [EngineInfo; 41] = [
     engine("filedelete", "Deletes files")
         .acts_on_names(File, Remove)
         .own(|| NameOptions::default().into(), files::NAME),
+    engine("filewrite", "Creates small files with their data: open, write, close")
+        .acts_on_names(File, Make)
+        .own(|| FileWriteOptions::default().into(), files::FILE_WRITE),
+    engine("fileread", "Reads small files: open, read, close").acts_on_names(File, LookUp),
+    engine("filerename", "Renames files")
+        .acts_on_names(File, Remove)
+        .own(|| NewNameOptions::default().into(), files::NEW_NAME),
+    engine("filelink", "Gives files a second name, a hard link")
+        .acts_on_names(File, Remove)
+        .own(|| NewNameOptions::default().into(), files::NEW_NAME),
+    engine("filesetxattr", "Sets an extended attribute of files")
+        .acts_on_names(File, LookUp)
+        .can(&[Trim, Extend])
+        .own(|| XattrOptions::default().into(), files::XATTR),
+    engine("filegetxattr", "Reads an extended attribute of files")
+        .acts_on_names(File, LookUp)
+        .own(|| XattrOptions::default().into(), files::XATTR),
     engine("dircreate", "Creates directories")
         .acts_on_names(Directory, Make)
         .own(|| NameOptions::default().into(), files::NAME),
@@ -165,6 +183,9 @@ pub(super) const ALL: [EngineInfo; 41] = [
     engine("dirdelete", "Deletes directories")
         .acts_on_names(Directory, Remove)
         .own(|| NameOptions::default().into(), files::NAME),
+    engine("dirread", "Lists directories")
+        .acts_on_names(Directory, LookUp)
+        .own(|| DirReadOptions::default().into(), files::DIR_READ),
     engine("exec", "Runs another program")
         .data(Data::Nowhere)
         .unit(UnitKind::Works)

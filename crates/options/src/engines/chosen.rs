@@ -3,12 +3,13 @@
 use super::facets::Facets;
 use super::own::{AsFio, Idle, Obstacle, OwnOptions};
 use super::{
-    CommandPriorities, CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, GfapiOptions,
-    HdfsOptions, HttpOptions, IoUringCmdOptions, IoUringOptions, IscsiOptions, LibaioOptions,
+    CommandPriorities, CpuioOptions, DirReadOptions, E4defragOptions, ExecOptions, ExternalOptions,
+    FileWriteOptions, GfapiOptions, HdfsOptions, HttpOptions, IoUringCmdOptions, IoUringOptions,
+    IscsiOptions, LibaioOptions,
 };
 use super::{
-    MmapOptions, MtdOptions, NameOptions, NbdOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions,
-    StatOptions,
+    MmapOptions, MtdOptions, NameOptions, NbdOptions, NetOptions, NewNameOptions, NfsOptions, Pvsync2Options,
+    SgOptions, StatOptions, XattrOptions,
 };
 use super::{RadosOptions, RbdOptions, RdmaOptions};
 use crate::definition::{FarEnd, Given, LandInEngine, Places, found};
@@ -55,9 +56,11 @@ macro_rules! engine_options {
 
 engine_options! {
     Cpuio(CpuioOptions),
+    DirRead(DirReadOptions),
     E4defrag(E4defragOptions),
     Exec(ExecOptions),
     External(ExternalOptions),
+    FileWrite(FileWriteOptions),
     Gfapi(GfapiOptions),
     Hdfs(HdfsOptions),
     Http(HttpOptions),
@@ -70,6 +73,7 @@ engine_options! {
     Name(NameOptions),
     Nbd(NbdOptions),
     Net(NetOptions),
+    NewName(NewNameOptions),
     Nfs(NfsOptions),
     Pvsync2(Pvsync2Options),
     Rados(RadosOptions),
@@ -77,6 +81,7 @@ engine_options! {
     Rdma(RdmaOptions),
     Sg(SgOptions),
     Stat(StatOptions),
+    Xattr(XattrOptions),
 }
 
 impl EngineOptions {

@@ -90,7 +90,7 @@ pub enum NameAct {
     Make,
     /// It is looked up.
     LookUp,
-    /// It is removed.
+    /// It can be acted on only once: it is removed, gets another name, or gets a second one.
     Remove,
 }
 

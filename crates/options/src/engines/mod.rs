@@ -45,7 +45,10 @@ mod url;
 pub use ceph::{CephPool, Luks, RadosOptions, RbdOptions};
 pub use chosen::EngineOptions;
 pub use external::ExternalOptions;
-pub use files::{E4defragOptions, NameOptions, StatCall, StatOptions};
+pub use files::{
+    DirReadOptions, E4defragOptions, FileWriteOptions, NameOptions, NewNameOptions, StatCall, StatOptions,
+    XattrOptions,
+};
 pub use gluster::GfapiOptions;
 pub use hdfs::HdfsOptions;
 pub use http::{

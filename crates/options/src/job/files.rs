@@ -16,6 +16,11 @@ options! {
         pub client: String,
         pub opendir: Option<String>,
         pub nrfiles: u32,
+        /// The first number of a file.
+        pub filenum_first: u32,
+        /// The levels of the tree that files are spread over; 0 = there is none.
+        pub tree_depth: u32,
+        pub tree_breadth: u32,
         /// `filename` was given in the job's own section (or, for defaults, in a section of defaults): giving it again
         /// there adds names, as in fio.
         pub names_are_own: bool,

@@ -18,8 +18,8 @@ pub(super) fn create(
     note: &mut dyn FnMut(String),
     stop: &dyn Fn() -> bool,
 ) -> io::Result<()> {
-    // Opening a directory does not create it.
-    let is_made_later = rules.on_open && files.name_use.of == NameKind::File;
+    // Opening a directory does not create it; but if nothing may be made, there is no need to look.
+    let is_made_later = rules.on_open && (files.name_use.of == NameKind::File || !files.may_be_made);
     if is_made_later || files.name_use.act == NameAct::Make {
         return Ok(());
     }
