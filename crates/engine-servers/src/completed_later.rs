@@ -16,6 +16,7 @@ pub(crate) mod tickets;
 pub(crate) use self::completions::{Completer, Completions};
 pub(crate) use self::library_threads::threads_started_by;
 pub use self::tickets::has_lent_memory;
+pub(crate) use self::tickets::lend_memory;
 
 use iolite_engine::StageEnds;
 use iolite_os::time::monotonic_ns;

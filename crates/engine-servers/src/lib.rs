@@ -10,6 +10,7 @@ mod completed_later;
 mod external;
 mod gfapi;
 mod http;
+mod libblkio;
 #[cfg(feature = "hdfs")]
 mod libhdfs;
 mod libiscsi;
@@ -24,6 +25,7 @@ pub use self::completed_later::has_lent_memory;
 pub use self::external::{OpenedExternal, describe_external, open_external};
 pub use self::gfapi::{GfapiAsyncEngine, GfapiEngine};
 pub use self::http::HttpEngine;
+pub use self::libblkio::LibblkioEngine;
 #[cfg(feature = "hdfs")]
 pub use self::libhdfs::LibhdfsEngine;
 pub use self::libiscsi::LibiscsiEngine;

@@ -5,15 +5,15 @@ use super::{
 };
 use super::{
     CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, GfapiOptions, HdfsOptions, HttpOptions,
-    IoUringCmdOptions, IoUringOptions, IscsiOptions, LibaioOptions, MmapOptions,
+    IoUringCmdOptions, IoUringOptions, IscsiOptions, LibaioOptions, LibblkioOptions, MmapOptions,
 };
 use super::{
     MtdOptions, NameOptions, NbdOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions, StatOptions,
 };
 use super::{RadosOptions, RbdOptions, RdmaOptions};
 use super::{
-    ceph, external, files, gluster, hdfs, http, io_uring, iscsi, libaio, local, mmap, nbd, network, nfs,
-    pvsync2, sg,
+    ceph, external, files, gluster, hdfs, http, io_uring, iscsi, libaio, libblkio, local, mmap, nbd, network,
+    nfs, pvsync2, sg,
 };
 use crate::definition::Definition;
 
@@ -117,7 +117,7 @@ impl EngineInfo {
 }
 
 /// All engines, in the order in which the help lists them.
-pub(super) const ALL: [EngineInfo; 41] = [
+pub(super) const ALL: [EngineInfo; 42] = [
     engine("cpuio", "Burns processor cycles instead of I/O")
         .data(Data::Nowhere)
         .unit(UnitKind::Works)
@@ -260,6 +260,12 @@ pub(super) const ALL: [EngineInfo; 41] = [
         .can(&[Sync, Trim, FixedSize, TimeAnswers])
         .loads_library()
         .own(|| IscsiOptions::default().into(), iscsi::OPTIONS),
+    engine("libblkio", "Block devices by libblkio: files, NVMe, vhost-user, vDPA, VFIO")
+        .data(Data::OwnStorage)
+        .completion(Completion::Engine)
+        .can(&[Sync, Trim, FixedSize, Polling])
+        .loads_library()
+        .own(|| LibblkioOptions::default().into(), libblkio::OPTIONS),
     engine("dev-dax", "Persistent memory by a DAX device")
         .works_on(Target::DaxDevice)
         .can(&[Sync, CopyIntoFile])
@@ -320,11 +326,6 @@ pub(super) static MEANT: &[(&str, &str)] = &[
 
 /// All of them.
 pub(super) static ELSEWHERE: &[Elsewhere] = &[
-    elsewhere(
-        "libblkio",
-        "the library libblkio for block devices of virtual machines and user space drivers",
-        "use io_uring or libaio on a device of the kernel",
-    ),
     elsewhere(
         "libzbc",
         "the library libzbc for zoned disks",

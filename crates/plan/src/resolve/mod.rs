@@ -209,7 +209,11 @@ impl JobPlan {
 
 /// The configuration of a job's engine if it only answers questions about its storage.
 pub fn storage_config(options: &JobOptions) -> EngineConfig {
-    EngineConfig { block: options.only_block().unwrap_or(0), ..EngineConfig::new(options.engine.clone(), 1) }
+    EngineConfig {
+        block: options.only_block().unwrap_or(0),
+        changes_data: options.changes_data(),
+        ..EngineConfig::new(options.engine.clone(), 1)
+    }
 }
 
 fn probe_config(options: &JobOptions) -> EngineConfig {
@@ -217,6 +221,7 @@ fn probe_config(options: &JobOptions) -> EngineConfig {
     own.place(&options.data_placement);
     EngineConfig {
         direct: options.durability.direct,
+        changes_data: options.changes_data(),
         block: options.only_block().unwrap_or(0),
         ..EngineConfig::new(own, options.depth.iodepth as usize)
     }
