@@ -3,6 +3,7 @@
 //! driver have version 4 ([`bsg`]).
 
 pub mod bsg;
+pub mod zones;
 
 use std::io;
 use std::os::fd::RawFd;

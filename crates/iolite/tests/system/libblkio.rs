@@ -101,7 +101,6 @@ fn files_and_block_devices_hold_what_was_written() {
                 &format!("{device} --direct=1"),
                 Path::new(&attached.path),
             );
-            json(dir.path(), &library, &format!("{device} --direct=1 --hipri --rw=randread --iodepth=4"));
         }
         Err(why) => partly_skipped(&this_test!(), &why),
     }

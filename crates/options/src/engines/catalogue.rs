@@ -10,10 +10,10 @@ use super::{
 use super::{
     MtdOptions, NameOptions, NbdOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions, StatOptions,
 };
-use super::{RadosOptions, RbdOptions, RdmaOptions};
+use super::{RadosOptions, RbdOptions, RdmaOptions, XnvmeOptions};
 use super::{
     ceph, external, files, gluster, hdfs, http, io_uring, iscsi, libaio, libblkio, local, mmap, nbd, network,
-    nfs, pvsync2, sg,
+    nfs, pvsync2, sg, stand_ins,
 };
 use crate::definition::Definition;
 
@@ -44,6 +44,7 @@ const fn engine(name: &'static str, help: &'static str) -> EngineInfo {
             capabilities: Capabilities::of(USUAL),
         },
         loads_library: false,
+        is_stood_in_for: false,
         takes_aio_requests: false,
         options: &[],
         own: || EngineOptions::None,
@@ -98,6 +99,11 @@ impl EngineInfo {
         self
     }
 
+    const fn stood_in_for(mut self) -> Self {
+        self.is_stood_in_for = true;
+        self
+    }
+
     const fn takes_aio_requests(mut self) -> Self {
         self.takes_aio_requests = true;
         self
@@ -117,7 +123,7 @@ impl EngineInfo {
 }
 
 /// All engines, in the order in which the help lists them.
-pub(super) const ALL: [EngineInfo; 42] = [
+pub(super) const ALL: [EngineInfo; 44] = [
     engine("cpuio", "Burns processor cycles instead of I/O")
         .data(Data::Nowhere)
         .unit(UnitKind::Works)
@@ -274,6 +280,14 @@ pub(super) const ALL: [EngineInfo; 42] = [
         .works_on(Target::DaxFile)
         .can(&[Sync, CopyIntoFile])
         .loads_library(),
+    // Their facets are those of the engines that stand in.
+    engine("xnvme", "xNVMe's interfaces, by the engines that do the same here")
+        .can(&[Sync, Trim, Extend, Polling])
+        .stood_in_for()
+        .own(|| XnvmeOptions::default().into(), stand_ins::OPTIONS),
+    engine("libzbc", "Zoned disks by libzbc, for which sg sends the same commands")
+        .works_on(Target::Scsi)
+        .stood_in_for(),
     // Its library declares the other facets.
     engine("external", "An engine in a shared object (external:FILE, or a path)")
         .completion(Completion::Engine)
@@ -326,16 +340,6 @@ pub(super) static MEANT: &[(&str, &str)] = &[
 
 /// All of them.
 pub(super) static ELSEWHERE: &[Elsewhere] = &[
-    elsewhere(
-        "libzbc",
-        "the library libzbc for zoned disks",
-        "use zonemode=zbd with libaio, io_uring or psync on the disk, which is a block device as well",
-    ),
-    elsewhere(
-        "xnvme",
-        "the library xNVMe for NVMe devices",
-        "use io_uring_cmd for commands of your own, or io_uring or libaio on the block device",
-    ),
     elsewhere(
         "dfs",
         "the file system interface of DAOS",

@@ -9,7 +9,7 @@ use super::{
 };
 use super::{
     MmapOptions, MtdOptions, NameOptions, NbdOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions,
-    StatOptions,
+    StatOptions, XnvmeOptions,
 };
 use super::{RadosOptions, RbdOptions, RdmaOptions};
 use crate::definition::{FarEnd, Given, LandInEngine, Places, found};
@@ -79,6 +79,7 @@ engine_options! {
     Rdma(RdmaOptions),
     Sg(SgOptions),
     Stat(StatOptions),
+    Xnvme(XnvmeOptions),
 }
 
 impl EngineOptions {

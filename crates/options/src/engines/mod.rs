@@ -41,6 +41,7 @@ mod pvsync2;
 mod secret;
 mod sg;
 mod shared;
+mod stand_ins;
 mod url;
 
 pub use ceph::{CephPool, Luks, RadosOptions, RbdOptions};
@@ -69,6 +70,8 @@ pub use pvsync2::Pvsync2Options;
 pub(crate) use secret::PLACEHOLDER;
 pub use secret::Secret;
 pub use sg::{SgOptions, SgWriteMode};
+pub(crate) use stand_ins::settle as settle_stand_in;
+pub use stand_ins::{XnvmeAsync, XnvmeOptions, XnvmeSync};
 pub use url::Url;
 pub use url::masked;
 
@@ -93,6 +96,8 @@ pub struct EngineInfo {
     pub facets: Facets,
     /// It loads a library when it is created, which may start threads: a process that forks later must not create it.
     pub loads_library: bool,
+    /// Another engine does its work (`stand_ins.rs`): a job never runs with this one.
+    pub is_stood_in_for: bool,
     /// Its requests count towards `fs.aio-max-nr`.
     pub takes_aio_requests: bool,
     /// Its own options, in the order in which the help lists them.

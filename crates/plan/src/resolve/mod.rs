@@ -210,6 +210,7 @@ impl JobPlan {
 /// The configuration of a job's engine if it only answers questions about its storage.
 pub fn storage_config(options: &JobOptions) -> EngineConfig {
     EngineConfig {
+        direct: options.durability.direct,
         block: options.only_block().unwrap_or(0),
         changes_data: options.changes_data(),
         ..EngineConfig::new(options.engine.clone(), 1)
