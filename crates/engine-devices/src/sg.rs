@@ -250,6 +250,9 @@ impl Engine for SgEngine {
             // The earlier error matters.
             let _ = self.files.close(index);
         })?);
+        if let Some(disk) = &mut self.disks[place] {
+            disk.resets_zones = mode.trims_reset_zones;
+        }
         Ok(())
     }
 

@@ -13,7 +13,7 @@ pub mod tickets;
 
 pub use self::completions::{Completer, Completions};
 pub use self::library_threads::threads_started_by;
-pub use self::tickets::has_lent_memory;
+pub use self::tickets::{has_lent_memory, lend_memory};
 
 use crate::StageEnds;
 use iolite_os::time::monotonic_ns;

@@ -27,6 +27,8 @@ pub struct EngineConfig {
     pub block: u64,
     /// The job's files are opened with O_DIRECT.
     pub direct: bool,
+    /// The job may change data.
+    pub changes_data: bool,
     /// Writes must be all or nothing (RWF_ATOMIC), for engines that support it.
     pub atomic: bool,
     /// Files in the worker's list, open or not; indices are below this.
@@ -60,6 +62,7 @@ impl EngineConfig {
             depth: depth.max(1),
             block: 0,
             direct: false,
+            changes_data: true,
             atomic: false,
             files: 1,
             sync_file_range_flags: 0,

@@ -64,6 +64,16 @@ pub trait Storage {
     /// # Errors
     /// The storage does not answer, or refuses.
     fn list(&mut self, directory: &Path, progress: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>>;
+
+    /// Memory of the kind that this storage needs, or likes best, for all buffers of a worker; `None` = any memory will do.
+    /// It is valid until the engine is dropped, begins at a page, and is zero.
+    ///
+    /// # Errors
+    /// There is not enough of it.
+    fn memory(&mut self, bytes: usize) -> Option<io::Result<*mut u8>> {
+        let _ = bytes;
+        None
+    }
 }
 
 /// A file or object of a storage, open for layout.
@@ -213,6 +223,10 @@ impl<E: Engine> Storage for StorageOf<E> {
 
     fn list(&mut self, directory: &Path, progress: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>> {
         self.storage()?.list(directory, progress)
+    }
+
+    fn memory(&mut self, bytes: usize) -> Option<io::Result<*mut u8>> {
+        self.engine.storage()?.memory(bytes)
     }
 }
 

@@ -115,6 +115,12 @@ impl Machine for ThisMachine {
             Some(found) if found.is_block_device() => {
                 self.disk(path).is_some_and(|disk| disk.queue.zones.is_some())
             }
+            Some(FileFacts {
+                class: Some(class @ DeviceClass::ScsiGeneric), device: Some(number), ..
+            }) => {
+                let directory = class.block_device(number).and_then(disks::directory_of);
+                directory.and_then(|disk| Disk::read(&disk)).is_some_and(|disk| disk.queue.zones.is_some())
+            }
             Some(_) => self.namespace(path)?.is_some_and(|namespace| namespace.zones.is_some()),
             None => false,
         };

@@ -10,6 +10,10 @@ use iolite_types::Direction;
 
 /// Applies all rules.
 pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
+    // Other rules ask the engine that does the work.
+    if let Some(message) = engines::settle_stand_in(job) {
+        warnings.push(Diagnostic { origin: origin(job, "ioengine"), message });
+    }
     settle_names(job, warnings);
     settle_random_map(job, warnings);
     settle_depth(job, warnings);

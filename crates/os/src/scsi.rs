@@ -4,6 +4,7 @@
 
 pub mod bsg;
 pub mod erasure;
+pub mod zones;
 
 use std::io;
 use std::os::fd::RawFd;

@@ -4,6 +4,7 @@ pub use crate::zone::{Zone, ZoneCondition, ZoneKind};
 
 use crate::nvme::Namespace;
 use crate::nvme::zones::{self as commands, action};
+use crate::scsi::{self, Interface};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -83,17 +84,23 @@ pub enum ZonedDevice {
     Block(File),
     /// The generic device of an NVMe namespace.
     Nvme(File, Box<Namespace>),
+    /// The generic device of a SCSI disk, with the bytes of its logical blocks.
+    Scsi(File, u64),
 }
 
 impl ZonedDevice {
     /// The zoned device behind an open file.
     ///
     /// # Errors
-    /// It is a character device other than an NVMe namespace, or the user may not send it commands.
+    /// It is a character device of another kind, or the user may not send it commands.
     pub fn of(file: File) -> io::Result<ZonedDevice> {
         if file.metadata()?.file_type().is_char_device() {
-            let namespace = Namespace::of(file.as_raw_fd())?;
-            return Ok(ZonedDevice::Nvme(file, Box::new(namespace)));
+            return match (Namespace::of(file.as_raw_fd()), scsi::capacity(file.as_raw_fd(), Interface::Third))
+            {
+                (Ok(namespace), _) => Ok(ZonedDevice::Nvme(file, Box::new(namespace))),
+                (_, Ok(disk)) if disk.block > 0 => Ok(ZonedDevice::Scsi(file, disk.block.into())),
+                (Err(error), _) => Err(error),
+            };
         }
         Ok(ZonedDevice::Block(file))
     }
@@ -106,6 +113,7 @@ impl ZonedDevice {
         match self {
             ZonedDevice::Block(file) => report(file, from, most),
             ZonedDevice::Nvme(file, namespace) => commands::report(file.as_raw_fd(), namespace, from, most),
+            ZonedDevice::Scsi(file, block) => scsi::zones::report(file.as_raw_fd(), *block, from, most),
         }
     }
 
@@ -119,6 +127,9 @@ impl ZonedDevice {
             ZonedDevice::Nvme(file, namespace) => {
                 commands::act(file.as_raw_fd(), namespace, action::RESET, start, length)
             }
+            ZonedDevice::Scsi(file, block) => {
+                scsi::zones::act(file.as_raw_fd(), *block, scsi::zones::action::RESET, start, length)
+            }
         }
     }
 
@@ -131,6 +142,9 @@ impl ZonedDevice {
             ZonedDevice::Block(file) => act(file.as_raw_fd(), FINISH, start, length),
             ZonedDevice::Nvme(file, namespace) => {
                 commands::act(file.as_raw_fd(), namespace, action::FINISH, start, length)
+            }
+            ZonedDevice::Scsi(file, block) => {
+                scsi::zones::act(file.as_raw_fd(), *block, scsi::zones::action::FINISH, start, length)
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::namespaces;
 use crate::replay::Replay;
 use iolite_host::{DeviceClass, EntryKind, Machine};
 use iolite_options::JobOptions;
-use iolite_options::engines::{Capability, EngineInfo, ExtentAct, NameKind, NameUse, Target};
+use iolite_options::engines::{Capability, EngineInfo, ExtentAct, LocalTarget, NameKind, NameUse, Target};
 use iolite_types::is_standard_stream;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -25,6 +25,9 @@ pub(crate) fn obstacles(
     replays: &[Replay],
     machine: &dyn Machine,
 ) -> Vec<(&'static str, String)> {
+    if let Some(target) = options.engine.local_target() {
+        return of_target(options, replays, target, machine).into_iter().collect();
+    }
     let names = names(options, engine, replays);
     let (missing, there): (Vec<&PathBuf>, Vec<&PathBuf>) =
         names.iter().partition(|name| is_missing_device(machine, name));
@@ -71,6 +74,22 @@ pub(crate) fn obstacles(
         found.extend(changed.filter_map(|name| used(options, replays, name, machine)));
     }
     found
+}
+
+/// Why a file or device of this machine that an engine uses as its own storage must not be used.
+fn of_target(
+    options: &JobOptions,
+    replays: &[Replay],
+    target: LocalTarget<'_>,
+    machine: &dyn Machine,
+) -> Option<(&'static str, String)> {
+    let path = Path::new(target.path);
+    if is_missing_device(machine, path) {
+        return Some((target.option, format!("{}={}: it does not exist", target.option, target.path)));
+    }
+    let is_asked = options.changes_data() && !options.files.allow_mounted_write;
+    let (_, message) = is_asked.then(|| used(options, replays, path, machine)).flatten()?;
+    Some((target.option, message))
 }
 
 /// Why the engine cannot work on these names: it needs devices of a certain kind.
@@ -202,7 +221,7 @@ mod tests {
     use super::*;
     use iolite_host::{InUse, MadeUp};
     use iolite_options::engines::engine;
-    use iolite_options::engines::{CommandType, IoUringCmdOptions};
+    use iolite_options::engines::{CommandType, IoUringCmdOptions, LibblkioOptions};
     use iolite_options::{FileOptions, PatternOptions, ReadWrite};
 
     fn told(file: &str, change: impl FnOnce(&mut JobOptions)) -> Vec<(&'static str, String)> {
@@ -313,5 +332,30 @@ mod tests {
         for name in ["/dev/null", "new", "-", "/none/new"] {
             assert_eq!(told(name, |_| ()), [], "{name}");
         }
+    }
+
+    #[test]
+    fn devices_that_an_engine_opens_by_itself_are_spared_as_well() {
+        let told = |driver: &str, path: &str, rw| {
+            let machine = MadeUp::new()
+                .with_block_device("/dev/root", 1 << 30)
+                .used("/dev/root", InUse::Mounted("/".into()));
+            let mut options = JobOptions {
+                pattern: PatternOptions { rw, ..PatternOptions::default() },
+                ..JobOptions::default()
+            };
+            let entry = engine("libblkio").unwrap();
+            options.choose_engine(entry);
+            let own = options.engine.of_mut::<LibblkioOptions>().unwrap();
+            (own.libblkio_driver, own.libblkio_path) = (driver.into(), path.into());
+            obstacles(&options, entry, &[], &machine)
+                .into_iter()
+                .map(|(blamed, _)| blamed)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(told("io_uring", "/dev/root", ReadWrite::Write), ["libblkio_path"]);
+        assert_eq!(told("io_uring", "/dev/root", ReadWrite::Read), [""; 0]);
+        assert_eq!(told("io_uring", "/dev/none", ReadWrite::Read), ["libblkio_path"]);
+        assert_eq!(told("virtio-blk-vhost-user", "/dev/root", ReadWrite::Write), [""; 0], "a socket");
     }
 }

@@ -8,7 +8,7 @@ mod devices;
 pub use devices::ZonedDevice;
 
 use crate::{FileLayout, JobPlan, Layout, ZonedFile};
-use iolite_host::{Machine, Zone, ZoneCondition, ZoneKind};
+use iolite_host::{DeviceClass, Machine, Zone, ZoneCondition, ZoneKind};
 use iolite_options::engines::{
     Capability, Completion, EngineInfo, IoUringCmdOptions, IoUringOptions, NvmeWriteMode, Target,
 };
@@ -108,12 +108,6 @@ pub(crate) fn obstacles(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'sta
                        the other; use iodepth=1, or verify in the run that writes";
         found.push(("write_mode", message.to_owned()));
     }
-    if options.pattern.rw.trims() && engine.facets.target == Target::Scsi {
-        let message = format!(
-            "zonemode=zbd: the trims of ioengine={name} are UNMAP commands, which reset no zones; use psync"
-        );
-        found.push(("ioengine", message));
-    }
     if options.as_fio && options.verification.is_on() && options.verification.experimental_verify {
         let message = "zonemode=zbd does not support experimental verify (leave experimental_verify out)";
         found.push(("experimental_verify", message.to_owned()));
@@ -185,6 +179,11 @@ pub(crate) fn in_bytes<'a>(
 /// The size of the real zones of a device, and the limits of open and active zones.
 fn own_zones(path: &Path, machine: &dyn Machine) -> Option<(u64, u64, u64)> {
     let found = machine.file(path).ok()??;
+    if found.class == Some(DeviceClass::ScsiGeneric) {
+        // A disk that has too many zones open for the next write closes one of them itself.
+        let zones = machine.zones(path).ok()??;
+        return Some((zones.first()?.size, 0, 0));
+    }
     if found.is_block_device() {
         let zones = machine.disk(path)?.queue.zones?;
         return Some((zones.size, zones.most_open, zones.most_active));
@@ -399,7 +398,7 @@ fn refuse_cached(
 ) -> Result<(), String> {
     let path = path.display();
     // Commands bypass the cache.
-    if engine.facets.target == Target::Nvme {
+    if matches!(engine.facets.target, Target::Nvme | Target::Scsi) {
         return Ok(());
     }
     if !options.durability.direct && (in_sequence || options.as_fio) {
@@ -473,6 +472,8 @@ fn round(
 fn is_unordered(options: &JobOptions, engine: &EngineInfo) -> bool {
     // The order of commands is not kept, but commands that append need none.
     options.engine.of::<IoUringCmdOptions>().is_some_and(|own| !own.write_mode.is_only(NvmeWriteMode::Append))
+        // The generic driver of SCSI may put a command in front of those that wait.
+        || engine.facets.target == Target::Scsi
         || options.depth.io_submit_mode == SubmitMode::Offload
         || engine.facets.completion == Completion::LibraryThreads
         || options.engine.of::<IoUringOptions>().is_some_and(|own| own.force_async > 0)

@@ -1,4 +1,4 @@
-//! Servers of block devices for tests: nbdkit and qemu-nbd (NBD), and tgt (iSCSI). Their data is in a directory of the
+//! Servers of block devices for tests: nbdkit and qemu-nbd (NBD), tgt (iSCSI), and qemu-storage-daemon (vhost-user). Their data is in a directory of the
 //! test, and they end with it.
 
 use crate::ceph::keeper;
@@ -6,6 +6,7 @@ use crate::objects::certificate;
 use crate::servers::free_port;
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -45,6 +46,78 @@ impl Drop for Serving {
         // The child has not been waited for, so no other process has its ID.
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+/// A process that serves a file as a disk of virtio, on a Unix socket.
+pub struct VhostUserDisk {
+    serving: Option<Serving>,
+    /// The daemon's description of the disk.
+    storage: String,
+    socket: PathBuf,
+}
+
+impl VhostUserDisk {
+    /// The number of its queues.
+    pub const QUEUES: u32 = 4;
+
+    /// Starts qemu-storage-daemon for a file, with a socket in this directory.
+    ///
+    /// # Errors
+    /// It cannot be started; the error says why.
+    pub fn start(directory: &Path, image: &Path) -> Result<VhostUserDisk, String> {
+        VhostUserDisk::of(directory, format!("driver=file,filename={},discard=unmap", image.display()))
+    }
+
+    /// The same, without room for any write.
+    ///
+    /// # Errors
+    /// It cannot be started; the error says why.
+    pub fn full(directory: &Path, image: &Path) -> Result<VhostUserDisk, String> {
+        let full = "inject-error.0.event=none,inject-error.0.errno=28,inject-error.0.iotype=write";
+        let below = format!("image.driver=file,image.filename={}", image.display());
+        VhostUserDisk::of(directory, format!("driver=blkdebug,{below},{full}"))
+    }
+
+    fn of(directory: &Path, storage: String) -> Result<VhostUserDisk, String> {
+        let mut disk = VhostUserDisk { serving: None, storage, socket: directory.join("vhost.sock") };
+        disk.restart()?;
+        Ok(disk)
+    }
+
+    /// Ends it, and starts it again on the same socket.
+    ///
+    /// # Errors
+    /// It cannot be started; the error says why.
+    pub fn restart(&mut self) -> Result<(), String> {
+        self.kill();
+        let _ = fs::remove_file(&self.socket);
+        let socket = self.socket.display();
+        let mut command = Command::new("qemu-storage-daemon");
+        command.arg("--blockdev").arg(format!("node-name=disk,{}", self.storage));
+        command.arg("--export").arg(format!(
+            "type=vhost-user-blk,id=export,node-name=disk,writable=on,num-queues={},addr.type=unix,addr.path={socket}",
+            VhostUserDisk::QUEUES
+        ));
+        // The socket is bound before it listens.
+        let listens = || UnixStream::connect(&self.socket).is_ok();
+        self.serving = Some(Serving::start(command, listens)?);
+        Ok(())
+    }
+
+    /// The path of the socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Kills the process.
+    pub fn kill(&mut self) {
+        self.serving = None;
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: i32) {
+        self.serving.iter().for_each(|serving| serving.signal(signal));
     }
 }
 

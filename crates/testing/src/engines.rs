@@ -33,16 +33,20 @@ fn root() -> PathBuf {
 }
 
 fn compile(source: &Path, name: &str, directory: &Path) -> Result<PathBuf, String> {
-    let library = directory.join(format!("{name}.so"));
+    compile_to(source, &directory.join(format!("{name}.so")))
+}
+
+/// Compiles a shared object of this name.
+pub(crate) fn compile_to(source: &Path, library: &Path) -> Result<PathBuf, String> {
     let output = Command::new("cc")
         .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread", "-I"])
         .arg(root().join("include"))
         .arg("-o")
-        .arg(&library)
+        .arg(library)
         .arg(source)
         .output();
     match output {
-        Ok(output) if output.status.success() => Ok(library),
+        Ok(output) if output.status.success() => Ok(library.to_owned()),
         Ok(output) => panic!("{}: {}", source.display(), String::from_utf8_lossy(&output.stderr)),
         Err(error) if error.kind() == ErrorKind::NotFound => Err("there is no C compiler (cc)".into()),
         Err(error) => panic!("cc: {error}"),

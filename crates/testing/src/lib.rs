@@ -4,6 +4,7 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `IOLITE_HDFS` | the directory that `scripts/hdfs` fills (default: `target/hdfs`) |
+//! | `IOLITE_LIBBLKIO` | the directory with libblkio (default: `target/libblkio`, which `scripts/libblkio` fills) |
 //! | `IOLITE_MINIO` | the MinIO to test against (default: what `scripts/minio` has built) |
 //! | `IOLITE_PEERS` | the releases of fio to compare with: paths, separated by colons (default: those that are found) |
 //! | `IOLITE_TEST_SEED` | the seed of all random numbers in tests (default: a new one each time) |
@@ -17,6 +18,7 @@ pub mod exports;
 pub mod gluster;
 pub mod hdfs;
 pub mod kernel;
+pub mod libraries;
 pub mod objects;
 pub mod peers;
 pub mod programs;
@@ -29,12 +31,13 @@ pub mod sshd;
 pub mod vm;
 pub mod zones;
 
-pub use blocks::{NbdServer, Tgt};
+pub use blocks::{NbdServer, Tgt, VhostUserDisk};
 pub use ceph::{Ceph, Gateway};
 pub use engines::{engine_of, example_engine};
 pub use exports::Ganesha;
 pub use gluster::Gluster;
 pub use hdfs::Hdfs;
+pub use libraries::{libblkio, stand_in};
 pub use objects::{ObjectServer, Reply, Seen, certificate};
 pub use peers::{Peer, peers};
 pub use programs::{copy_program, write_program};

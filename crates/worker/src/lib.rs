@@ -68,7 +68,7 @@ use io_loop::{
 };
 use iolite_content::Content;
 use iolite_engine::completed_later::has_lent_memory;
-use iolite_engine::{BufferLayout, Engine, EngineConfig, Errno, Requests};
+use iolite_engine::{BufferLayout, Engine, EngineConfig, Errno, Requests, Storage};
 use iolite_engines::Visitor;
 use iolite_logs::Recorder;
 use iolite_os::clock::Clock;
@@ -316,9 +316,10 @@ impl Worker<'_> {
         let clock = self.own_clock();
         let data = self.resolved.files.data;
         let (name, times_sending) = (&self.resolved.engine_name, self.resolved.issue.times_sending);
-        let pool = Offload::new(name, config, data, times_sending, clock, self.control(), &self.end_check())
-            .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?;
-        let set_up = self.set_up(logs)?;
+        let mut pool =
+            Offload::new(name, config, data, times_sending, clock, self.control(), &self.end_check())
+                .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?;
+        let set_up = self.set_up(logs, pool.storage())?;
         let generator = self.special()?.map_or_else(|| self.workload(), Ok)?;
         self.work::<Offload<'_>, FullGenerator, true>(pool, generator, set_up)
     }
@@ -360,10 +361,10 @@ impl Worker<'_> {
 
     /// Runs the job with an engine of a known type.
     #[inline(never)]
-    fn with_engine<E: Engine + 'static>(&self, engine: E, logs: Logs) -> Result<(), Stop> {
+    fn with_engine<E: Engine + 'static>(&self, mut engine: E, logs: Logs) -> Result<(), Stop> {
         let ResolvedWorker { name, workload, issue, .. } = self.resolved;
         debug!(target: "io", "{name}: engine {}, depth {}", self.resolved.engine_name, issue.depth);
-        let set_up = self.set_up(logs)?;
+        let set_up = self.set_up(logs, engine.storage())?;
         let special = self.special()?;
         if special.is_some() || set_up.parts.needs_full_loop() {
             let generator = special.map_or_else(|| self.workload(), Ok)?;
@@ -384,13 +385,13 @@ impl Worker<'_> {
     /// Everything before the files are opened that depends neither on the engine's type nor on the generator's. It is
     /// compiled only once, and its stack frame is gone when the loop runs.
     #[inline(never)]
-    fn set_up(&self, logs: Logs) -> Result<SetUp<'_>, Stop> {
+    fn set_up(&self, logs: Logs, storage: Option<&mut dyn Storage>) -> Result<SetUp<'_>, Stop> {
         let ResolvedWorker { name, layout, workload, issue, .. } = self.resolved;
         let mut files = FileTable::new(&self.resolved.files, layout);
         if let Some(recorder) = logs.trace {
             files.record_to(recorder);
         }
-        let mut buffers = Buffers::new(&self.resolved.buffers)
+        let mut buffers = Buffers::new(&self.resolved.buffers, storage)
             .map_err(|error| Stop::new("func=allocate_buffers", &error))?;
         debug!(target: "mem", "{name}: {} buffers of {} bytes at {:p}", buffers.count, buffers.stride, buffers.start);
         let verification = self.verification(workload)?.map(Box::new);

@@ -2,7 +2,7 @@
 //!
 //! Nothing is touched here: unused memory costs nothing.
 
-use iolite_engine::Stored;
+use iolite_engine::{Storage, Stored};
 use iolite_host::{Machine, ThisMachine};
 use iolite_os::explained;
 use iolite_os::memory::{self, page_size};
@@ -29,14 +29,17 @@ enum Origin {
     Heap(*mut u8, Layout),
     Mapping(*mut libc::c_void, usize),
     Segment(*mut libc::c_void),
+    /// The storage of the engine frees it.
+    Storage,
 }
 
 impl Buffers {
-    /// Allocates the buffers that these rules describe.
+    /// Allocates the buffers that these rules describe: in the memory of the engine's storage, if it has a kind of its own
+    /// and the job asks for no other.
     ///
     /// # Errors
     /// There is not enough memory of this kind, or the file to map cannot be used.
-    pub fn new(rules: &BufferRules) -> io::Result<Buffers> {
+    pub fn new(rules: &BufferRules, storage: Option<&mut dyn Storage>) -> io::Result<Buffers> {
         let (largest, count) = (rules.largest, rules.count);
         let page = page_size();
         let align = rules.align.max(1) as usize;
@@ -48,7 +51,11 @@ impl Buffers {
             .and_then(|stride| stride.checked_mul(count))
             .and_then(|bytes| bytes.checked_add(align))
             .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM));
-        let taken = bytes.and_then(|bytes| take(rules, bytes, page));
+        let storage = storage.filter(|_| rules.of_storage);
+        let taken = bytes.and_then(|bytes| match storage.and_then(|storage| storage.memory(bytes)) {
+            Some(memory) => Ok((memory?, Origin::Storage)),
+            None => take(rules, bytes, page),
+        });
         let (base, origin) = taken.map_err(|error| too_much(rules, error))?;
         // If the size is not zero, there is a stride.
         let stride = stride.unwrap_or(unit);
@@ -77,6 +84,7 @@ impl Drop for Buffers {
             Origin::Segment(start) => unsafe {
                 libc::shmdt(start);
             },
+            Origin::Storage => {}
         }
     }
 }
@@ -260,14 +268,24 @@ mod tests {
 
     fn rules(largest: u64, count: usize) -> BufferRules {
         let (kind, file) = (MemoryKind::Malloc, None);
-        BufferRules { count, largest, kind, file, align: 0, direct: false, huge_page: None, ready: count }
+        BufferRules {
+            count,
+            largest,
+            kind,
+            of_storage: false,
+            file,
+            align: 0,
+            direct: false,
+            huge_page: None,
+            ready: count,
+        }
     }
 
     #[test]
     fn every_kind_gives_disjoint_aligned_buffers() {
         for mem in [MemoryKind::Malloc, MemoryKind::Shm, MemoryKind::Mmap, MemoryKind::MmapShared] {
             let rules = BufferRules { kind: mem, direct: true, align: 8192, ..rules(5000, 3) };
-            let mut buffers = Buffers::new(&rules).unwrap();
+            let mut buffers = Buffers::new(&rules, None).unwrap();
             assert_eq!((buffers.stride, buffers.count), (8192, 3), "{mem:?}");
             assert_eq!(buffers.start.addr() % 8192, 0, "{mem:?}");
             for (index, buffer) in buffers.iter_mut().enumerate() {
@@ -284,13 +302,13 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let name = file.path().display().to_string();
         let rules = BufferRules { kind: MemoryKind::MmapShared, file: Some(name), ..rules(4096, 2) };
-        let mut buffers = Buffers::new(&rules).unwrap();
+        let mut buffers = Buffers::new(&rules, None).unwrap();
         buffers.iter_mut().next().unwrap()[0] = 77;
         drop(buffers);
         assert_eq!(std::fs::read(file.path()).unwrap()[0], 77);
         let new = file.path().with_extension("new");
         let rules = BufferRules { file: Some(new.display().to_string()), ..rules };
-        Buffers::new(&rules).unwrap().iter_mut().for_each(|buffer| buffer.fill(1));
+        Buffers::new(&rules, None).unwrap().iter_mut().for_each(|buffer| buffer.fill(1));
         assert!(!new.exists(), "a file made for this goes with it");
     }
 
@@ -302,7 +320,7 @@ mod tests {
             std::fs::write(file.path(), &content).unwrap();
             let name = file.path().display().to_string();
             let rules = BufferRules { kind: MemoryKind::Mmap, file: Some(name), ..rules(4096, 3) };
-            let mut buffers = Buffers::new(&rules).unwrap();
+            let mut buffers = Buffers::new(&rules, None).unwrap();
             assert_eq!(buffers.iter_mut().next().unwrap()[0], 7, "the file is the memory");
             buffers.iter_mut().for_each(|buffer| buffer.fill(1));
             drop(buffers);
@@ -319,9 +337,9 @@ mod tests {
 
     #[test]
     fn impossible_sizes_are_errors() {
-        assert!(Buffers::new(&rules(u64::MAX, 2)).is_err());
-        assert!(Buffers::new(&rules(1 << 62, 8)).is_err());
-        let error = Buffers::new(&BufferRules { align: 1 << 60, ..rules(4096, 2) }).err().unwrap();
+        assert!(Buffers::new(&rules(u64::MAX, 2), None).is_err());
+        assert!(Buffers::new(&rules(1 << 62, 8), None).is_err());
+        let error = Buffers::new(&BufferRules { align: 1 << 60, ..rules(4096, 2) }, None).err().unwrap();
         assert_eq!(iolite_os::errno_of(&error), libc::ENOMEM);
         assert!(error.to_string().contains("iomem_align"), "{error}");
     }

@@ -4,7 +4,7 @@ use super::disk::Disk;
 use crate::scsi::{Cdb, Command, Complaint, Data, FUA, Ranges, SYNCHRONIZE_CACHE, Unfit, blocks, ranges};
 use iolite_engine::{Errno, Outcome, Unit};
 use iolite_options::engines::{CdbLength, SgOptions, SgWriteMode};
-use iolite_os::scsi::{Header, Transfer};
+use iolite_os::scsi::{Header, Transfer, zones};
 use iolite_types::Operation;
 use std::ptr;
 
@@ -89,6 +89,14 @@ impl Request {
         self.header.dxferp = self.ranges.as_mut_ptr();
         self.header.flags = 0;
     }
+
+    /// Makes it a RESET WRITE POINTER of the zone that begins at this block.
+    fn reset_zone(&mut self, first: u64) {
+        self.command = Cdb::of(&zones::act_on(first, zones::action::RESET));
+        self.header.cmd_len = self.command.length;
+        self.header.dxfer_direction = Transfer::None as i32;
+        (self.header.dxfer_len, self.header.dxferp, self.header.flags) = (0, ptr::null_mut(), 0);
+    }
 }
 
 /// A command, and the flags of its header.
@@ -151,7 +159,10 @@ impl Filler {
         request.file = unit.file;
         request.length = unit.length;
         if unit.operation == Operation::Trim {
-            request.unmap(first, count);
+            match disk.resets_zones {
+                true => request.reset_zone(first),
+                false => request.unmap(first, count),
+            }
             return Ok(());
         }
         let is_write = unit.operation == Operation::Write;
@@ -194,9 +205,19 @@ mod tests {
         operation: Operation,
         (offset, length): (u64, u64),
     ) -> Result<(Vec<u8>, i32, u32, u32), Errno> {
+        command_on(false, change, operation, (offset, length))
+    }
+
+    /// The same on a disk whose trims reset zones.
+    fn command_on(
+        resets_zones: bool,
+        change: impl FnOnce(&mut SgOptions),
+        operation: Operation,
+        (offset, length): (u64, u64),
+    ) -> Result<(Vec<u8>, i32, u32, u32), Errno> {
         let mut own = SgOptions::default();
         change(&mut own);
-        let disk = Disk { is_generic: true, block: 512, stream: None, in_flight: 0 };
+        let disk = Disk { is_generic: true, block: 512, resets_zones, stream: None, in_flight: 0 };
         let unit =
             Unit { buffer: std::ptr::null_mut(), length, offset, index: 0, file: 0, operation, priority: 0 };
         let mut request = Request::default();
@@ -255,6 +276,11 @@ mod tests {
             (vec![0x42, 0, 0, 0, 0, 0, 0, 0, 24, 0], -2, 24, 0),
             "UNMAP is not polled"
         );
+        let (cdb, direction, bytes, flags) = command_on(true, all, Operation::Trim, ONE).unwrap();
+        assert_eq!(
+            (&cdb[..10], direction, bytes, flags),
+            (&[0x94, 4, 0, 0, 0, 0, 0, 0, 0x12, 0x34][..], -1, 0, 0)
+        );
     }
 
     #[test]
@@ -266,7 +292,7 @@ mod tests {
 
     #[test]
     fn complaints_about_a_unit_last_until_the_next_unit() {
-        let disk = Disk { is_generic: true, block: 512, stream: None, in_flight: 0 };
+        let disk = Disk { is_generic: true, block: 512, resets_zones: false, stream: None, in_flight: 0 };
         let own = SgOptions { sg_write_mode: SgWriteMode::WriteStream, stream_id: 7, ..SgOptions::default() };
         let (filler, mut request) = (Filler::new(&own), Request::default());
         let mut told = |operation, length| {

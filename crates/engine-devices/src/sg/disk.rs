@@ -16,6 +16,8 @@ pub(super) struct Disk {
     pub is_generic: bool,
     /// Bytes of a logical block.
     pub block: u64,
+    /// A trim resets a zone.
+    pub resets_zones: bool,
     /// The stream that was opened for the job.
     pub stream: Option<u16>,
     /// Commands under way.
@@ -30,7 +32,7 @@ impl Disk {
             Err(error) => return Err(without_scsi(error)),
         };
         let stream = if opens_stream { Some(open_stream(descriptor)?) } else { None };
-        Ok(Disk { is_generic, block, stream, in_flight: 0 })
+        Ok(Disk { is_generic, block, resets_zones: false, stream, in_flight: 0 })
     }
 
     /// Closes the stream that was opened. The disk closes it, too, when it needs streams.

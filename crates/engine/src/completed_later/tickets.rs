@@ -103,6 +103,11 @@ pub fn has_lent_memory() -> bool {
     LENT.load(Relaxed)
 }
 
+/// A library was abandoned with units in flight.
+pub fn lend_memory() {
+    LENT.store(true, Relaxed);
+}
+
 /// A worker that polls without sleeping does other work after this time without a completion.
 const SPELL: Duration = Duration::from_millis(10);
 
@@ -245,7 +250,7 @@ impl Tickets {
         for unit in 0..self.all.len() as u32 {
             if completions.take_back(unit) {
                 self.is_given_up = true;
-                LENT.store(true, Relaxed);
+                lend_memory();
                 done.push(Completion { unit, outcome: Err(Errno(libc::ETIMEDOUT)) });
             }
         }

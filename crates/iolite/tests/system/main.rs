@@ -48,6 +48,7 @@ mod keeping;
 mod keys;
 mod large_pages;
 mod launched;
+mod libblkio;
 mod libiscsi;
 mod live;
 mod log_tools;

@@ -5,16 +5,17 @@ use super::{
 };
 use super::{
     CpuioOptions, DirReadOptions, E4defragOptions, ExecOptions, ExternalOptions, GfapiOptions, HdfsOptions,
-    HttpOptions, IoUringCmdOptions, IoUringOptions, IscsiOptions, LibaioOptions, MmapOptions,
+    HttpOptions, IoUringCmdOptions, IoUringOptions, IscsiOptions, LibaioOptions, LibblkioOptions,
+    MmapOptions,
 };
 use super::{
     FileWriteOptions, MtdOptions, NameOptions, NbdOptions, NetOptions, NewNameOptions, NfsOptions,
     Pvsync2Options, SgOptions, StatOptions, XattrOptions,
 };
-use super::{RadosOptions, RbdOptions, RdmaOptions};
+use super::{RadosOptions, RbdOptions, RdmaOptions, XnvmeOptions};
 use super::{
-    ceph, external, files, gluster, hdfs, http, io_uring, iscsi, libaio, local, mmap, nbd, network, nfs,
-    pvsync2, sg,
+    ceph, external, files, gluster, hdfs, http, io_uring, iscsi, libaio, libblkio, local, mmap, nbd, network,
+    nfs, pvsync2, sg, stand_ins,
 };
 use crate::definition::Definition;
 
@@ -45,6 +46,7 @@ const fn engine(name: &'static str, help: &'static str) -> EngineInfo {
             capabilities: Capabilities::of(USUAL),
         },
         loads_library: false,
+        is_stood_in_for: false,
         takes_aio_requests: false,
         options: &[],
         own: || EngineOptions::None,
@@ -99,6 +101,11 @@ impl EngineInfo {
         self
     }
 
+    const fn stood_in_for(mut self) -> Self {
+        self.is_stood_in_for = true;
+        self
+    }
+
     const fn takes_aio_requests(mut self) -> Self {
         self.takes_aio_requests = true;
         self
@@ -118,7 +125,7 @@ impl EngineInfo {
 }
 
 /// All engines, in the order in which the help lists them.
-pub(super) const ALL: [EngineInfo; 48] = [
+pub(super) const ALL: [EngineInfo; 51] = [
     engine("cpuio", "Burns processor cycles instead of I/O")
         .data(Data::Nowhere)
         .unit(UnitKind::Works)
@@ -281,6 +288,12 @@ pub(super) const ALL: [EngineInfo; 48] = [
         .can(&[Sync, Trim, FixedSize, TimeAnswers])
         .loads_library()
         .own(|| IscsiOptions::default().into(), iscsi::OPTIONS),
+    engine("libblkio", "Block devices by libblkio: files, NVMe, vhost-user, vDPA, VFIO")
+        .data(Data::OwnStorage)
+        .completion(Completion::Engine)
+        .can(&[Sync, Trim, FixedSize, Polling])
+        .loads_library()
+        .own(|| LibblkioOptions::default().into(), libblkio::OPTIONS),
     engine("dev-dax", "Persistent memory by a DAX device")
         .works_on(Target::DaxDevice)
         .can(&[Sync, CopyIntoFile])
@@ -289,6 +302,14 @@ pub(super) const ALL: [EngineInfo; 48] = [
         .works_on(Target::DaxFile)
         .can(&[Sync, CopyIntoFile])
         .loads_library(),
+    // Their facets are those of the engines that stand in.
+    engine("xnvme", "xNVMe's interfaces, by the engines that do the same here")
+        .can(&[Sync, Trim, Extend, Polling])
+        .stood_in_for()
+        .own(|| XnvmeOptions::default().into(), stand_ins::OPTIONS),
+    engine("libzbc", "Zoned disks by libzbc, for which sg sends the same commands")
+        .works_on(Target::Scsi)
+        .stood_in_for(),
     // Its library declares the other facets.
     engine("external", "An engine in a shared object (external:FILE, or a path)")
         .completion(Completion::Engine)
@@ -341,21 +362,6 @@ pub(super) static MEANT: &[(&str, &str)] = &[
 
 /// All of them.
 pub(super) static ELSEWHERE: &[Elsewhere] = &[
-    elsewhere(
-        "libblkio",
-        "the library libblkio for block devices of virtual machines and user space drivers",
-        "use io_uring or libaio on a device of the kernel",
-    ),
-    elsewhere(
-        "libzbc",
-        "the library libzbc for zoned disks",
-        "use zonemode=zbd with libaio, io_uring or psync on the disk, which is a block device as well",
-    ),
-    elsewhere(
-        "xnvme",
-        "the library xNVMe for NVMe devices",
-        "use io_uring_cmd for commands of your own, or io_uring or libaio on the block device",
-    ),
     elsewhere(
         "dfs",
         "the file system interface of DAOS",

@@ -1,15 +1,15 @@
 //! The own options of the engine that a job has chosen.
 
 use super::facets::Facets;
-use super::own::{AsFio, Idle, Obstacle, OwnOptions};
+use super::own::{AsFio, Idle, LocalTarget, Obstacle, OwnOptions};
 use super::{
     CommandPriorities, CpuioOptions, DirReadOptions, E4defragOptions, ExecOptions, ExternalOptions,
     FileWriteOptions, GfapiOptions, HdfsOptions, HttpOptions, IoUringCmdOptions, IoUringOptions,
-    IscsiOptions, LibaioOptions,
+    IscsiOptions, LibaioOptions, LibblkioOptions,
 };
 use super::{
     MmapOptions, MtdOptions, NameOptions, NbdOptions, NetOptions, NewNameOptions, NfsOptions, Pvsync2Options,
-    SgOptions, StatOptions, XattrOptions,
+    SgOptions, StatOptions, XattrOptions, XnvmeOptions,
 };
 use super::{RadosOptions, RbdOptions, RdmaOptions};
 use crate::definition::{FarEnd, Given, LandInEngine, Places, found};
@@ -68,6 +68,7 @@ engine_options! {
     IoUringCmd(IoUringCmdOptions),
     Iscsi(IscsiOptions),
     Libaio(LibaioOptions),
+    Libblkio(LibblkioOptions),
     Mmap(MmapOptions),
     Mtd(MtdOptions),
     Name(NameOptions),
@@ -82,6 +83,7 @@ engine_options! {
     Sg(SgOptions),
     Stat(StatOptions),
     Xattr(XattrOptions),
+    Xnvme(XnvmeOptions),
 }
 
 impl EngineOptions {
@@ -173,6 +175,11 @@ impl EngineOptions {
         self.own()?.only_name()
     }
 
+    /// The file or device of this machine that the engine's storage is.
+    pub fn local_target(&self) -> Option<LocalTarget<'_>> {
+        self.own()?.local_target()
+    }
+
     /// The command that resizes the object of this name, if jobs cannot; `None` = there is no such command.
     pub fn resized_by(&self, name: &Path, size: u64) -> Option<String> {
         self.own()?.resized_by(name, size)
@@ -219,6 +226,7 @@ mod tests {
                     "pi_chk" => "GUARD",
                     "cmdprio_bssplit" => "4k/50",
                     "rbd_encryption_format" => "luks2",
+                    "libblkio_pre_connect_props" | "libblkio_pre_start_props" => "direct=true",
                     _ => definition.default.or(keyword).unwrap_or("1"),
                 };
                 let mut given = Given {

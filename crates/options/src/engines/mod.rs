@@ -29,6 +29,7 @@ mod io_uring;
 mod io_uring_cmd;
 mod iscsi;
 mod libaio;
+mod libblkio;
 mod local;
 mod mmap;
 mod nbd;
@@ -40,6 +41,7 @@ mod pvsync2;
 mod secret;
 mod sg;
 mod shared;
+mod stand_ins;
 mod url;
 
 pub use ceph::{CephPool, Luks, RadosOptions, RbdOptions};
@@ -58,18 +60,21 @@ pub use io_uring::{IoUringCmdOptions, IoUringOptions};
 pub use io_uring_cmd::{ByteCheck, CdbLength, Checks, CommandType, NvmeWriteMode, WriteModes};
 pub use iscsi::IscsiOptions;
 pub use libaio::LibaioOptions;
+pub use libblkio::{BlkioProperties, BlkioWait, LibblkioOptions};
 pub use local::{CpuMode, CpuioOptions, ExecOptions, MtdOptions};
 pub use mmap::MmapOptions;
 pub use nbd::NbdOptions;
 pub use network::{NetOptions, Protocol, RdmaOptions, Verb, port_of_clone};
 pub use nfs::NfsOptions;
 pub(crate) use own::AsFio;
-pub use own::{Obstacle, OwnOptions};
+pub use own::{LocalTarget, Obstacle, OwnOptions};
 pub use priorities::CommandPriorities;
 pub use pvsync2::Pvsync2Options;
 pub(crate) use secret::PLACEHOLDER;
 pub use secret::Secret;
 pub use sg::{SgOptions, SgWriteMode};
+pub(crate) use stand_ins::settle as settle_stand_in;
+pub use stand_ins::{XnvmeAsync, XnvmeOptions, XnvmeSync};
 pub use url::Url;
 pub use url::masked;
 
@@ -94,6 +99,8 @@ pub struct EngineInfo {
     pub facets: Facets,
     /// It loads a library when it is created, which may start threads: a process that forks later must not create it.
     pub loads_library: bool,
+    /// Another engine does its work (`stand_ins.rs`): a job never runs with this one.
+    pub is_stood_in_for: bool,
     /// Its requests count towards `fs.aio-max-nr`.
     pub takes_aio_requests: bool,
     /// Its own options, in the order in which the help lists them.

@@ -79,6 +79,11 @@ pub trait OwnOptions: Places {
         None
     }
 
+    /// The file or device of this machine that its storage is, whose users are asked before data on it is changed.
+    fn local_target(&self) -> Option<LocalTarget<'_>> {
+        None
+    }
+
     /// The command that resizes the object of this name, if jobs cannot; `None` = there is no such command.
     fn resized_by(&self, name: &Path, size: u64) -> Option<String> {
         let _ = (name, size);
@@ -89,6 +94,15 @@ pub trait OwnOptions: Places {
     fn facets(&self, facets: Facets) -> Facets {
         facets
     }
+}
+
+/// A file or device of this machine that an engine with its own storage uses by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalTarget<'a> {
+    /// The option that names it.
+    pub option: &'static str,
+    /// Its path.
+    pub path: &'a str,
 }
 
 /// The settings of a job that matter when it has to behave as in fio.

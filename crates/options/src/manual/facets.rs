@@ -29,6 +29,9 @@ fn row(engine: &EngineInfo) -> String {
     if engine.is_external() {
         return format!("| `{}` | as its library says | | | |", engine.name);
     }
+    if engine.is_stood_in_for {
+        return format!("| `{}` | as the engine that stands in | | | |", engine.name);
+    }
     let Facets { data, unit, completion, .. } = engine.facets;
     let data = match data {
         Data::LocalFiles => "local files",

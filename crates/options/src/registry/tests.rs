@@ -61,7 +61,7 @@ fn every_job_option_is_declared_once_in_order() {
 #[test]
 fn every_engine_option_is_declared() {
     // These are our own, like the other places of a secret (`NAME_file`, `NAME_env`). The build from which the table
-    // was read lacks nbd, libhdfs and libiscsi.
+    // was read lacks nbd, libhdfs, libiscsi, libblkio, xnvme and libzbc.
     const OWN: &[&str] = &[
         "uring",
         "http_auth",
@@ -95,7 +95,7 @@ fn every_engine_option_is_declared() {
         let name = definition.name;
         let secret = name.strip_suffix("_file").or_else(|| name.strip_suffix("_env"));
         let is_elsewhere = secret.and_then(|name| engine.option(name)).is_some_and(|secret| secret.is_secret);
-        engine.name == "libhdfs" || OWN.contains(&name) || is_elsewhere
+        ["libhdfs", "libblkio", "xnvme"].contains(&engine.name) || OWN.contains(&name) || is_elsewhere
     };
     let mut count = 0;
     for row in rows(ENGINES) {
@@ -308,7 +308,7 @@ fn engine_options_belong_to_their_engine() {
     assert!(find("hipri", "psync").is_none());
     assert_eq!(accepted(&["ioengine=aio", "userspace_reap"]).ioengine, "libaio");
     let owners: Vec<&str> = find_any_engine("hipri").iter().map(|(engine, _)| engine.name).collect();
-    assert_eq!(owners, ["pvsync2", "sg", "io_uring", "io_uring_cmd"]);
+    assert_eq!(owners, ["pvsync2", "sg", "io_uring", "io_uring_cmd", "libblkio", "xnvme"]);
     let job =
         accepted(&["ioengine=io_uring", "hipri", "nonvectored=0", "sqthread_poll_cpu=3", "force_async=4"]);
     let own = job.engine.of::<engines::IoUringOptions>().unwrap();

@@ -22,6 +22,8 @@ pub struct BufferRules {
     pub largest: u64,
     /// The kind of memory.
     pub kind: MemoryKind,
+    /// The engine's storage may have memory of its own kind, because the job asks for none.
+    pub of_storage: bool,
     /// The file that is mapped, for the kinds that map one.
     pub file: Option<String>,
     /// The buffers begin at multiples of this (`iomem_align`); 0 = anywhere.
@@ -42,6 +44,7 @@ pub(super) fn rules(job: &JobPlan, workload: &iolite_workload::Spec) -> BufferRu
         ready: in_use(options, job.engine.facets, workload).min(most_ready) as usize,
         largest,
         kind: options.buffers.mem,
+        of_storage: !options.is_set("mem"),
         file: options.buffers.mem_file.clone(),
         align: options.buffers.iomem_align,
         direct: options.durability.direct,

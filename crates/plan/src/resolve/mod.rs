@@ -212,7 +212,12 @@ impl JobPlan {
 
 /// The configuration of a job's engine if it only answers questions about its storage.
 pub fn storage_config(options: &JobOptions) -> EngineConfig {
-    EngineConfig { block: options.only_block().unwrap_or(0), ..EngineConfig::new(options.engine.clone(), 1) }
+    EngineConfig {
+        direct: options.durability.direct,
+        block: options.only_block().unwrap_or(0),
+        changes_data: options.changes_data(),
+        ..EngineConfig::new(options.engine.clone(), 1)
+    }
 }
 
 fn probe_config(options: &JobOptions) -> EngineConfig {
@@ -220,6 +225,7 @@ fn probe_config(options: &JobOptions) -> EngineConfig {
     own.place(&options.data_placement);
     EngineConfig {
         direct: options.durability.direct,
+        changes_data: options.changes_data(),
         block: options.only_block().unwrap_or(0),
         ..EngineConfig::new(own, options.depth.iodepth as usize)
     }

@@ -34,6 +34,19 @@ macro_rules! no_use_to_commands {
     };
 }
 
+/// An option of `xnvme` that the engine which stands in has as well, and ignores here.
+macro_rules! of_metadata {
+    ($option:literal, $value:literal) => {
+        row(
+            concat!("xnvme:", $option),
+            "@ --ioengine=xnvme --xnvme_async=io_uring",
+            ABSENT,
+            $value,
+            Says("has no effect"),
+        )
+    };
+}
+
 pub const TABLE: &[Effect] = &[
     row("ioengine", "@", "psync", "sync", Calls("pread64,lseek")),
     test!("mmap:thp", engines::huge_pages_in_the_mmap_engine),
@@ -104,6 +117,57 @@ pub const TABLE: &[Effect] = &[
     test!("libhdfs:single_instance", hdfs::files_are_laid_out_listed_and_those_of_several_workers_are_apart),
     test!("libhdfs:hdfs_use_direct", hdfs::options_without_effect_are_reported),
     test!("libhdfs:hdfs_timeout", hdfs::errors_of_the_cluster_are_explained),
+    test!("libblkio:libblkio_driver", libblkio::options_reach_the_library),
+    test!("libblkio:libblkio_path", libblkio::mistakes_are_explained),
+    test!("libblkio:libblkio_pre_connect_props", libblkio::options_reach_the_library),
+    test!("libblkio:libblkio_num_entries", libblkio::options_reach_the_library),
+    test!("libblkio:libblkio_queue_size", libblkio::mistakes_are_explained),
+    test!("libblkio:libblkio_pre_start_props", libblkio::options_reach_the_library),
+    test!("libblkio:hipri", libblkio::mistakes_are_explained),
+    test!("libblkio:libblkio_vectored", libblkio::options_reach_the_library),
+    test!("libblkio:libblkio_write_zeroes_on_trim", libblkio::trims_discard_or_write_zeros),
+    test!("libblkio:libblkio_wait_mode", libblkio::options_reach_the_library),
+    test!("libblkio:libblkio_force_enable_completion_eventfd", libblkio::options_reach_the_library),
+    test!("libblkio:libblkio_timeout", libblkio::a_process_that_dies_or_hangs_is_an_error),
+    row(
+        "xnvme:hipri",
+        "@ --direct=1 --ioengine=xnvme --xnvme_async=io_uring",
+        ABSENT,
+        "",
+        Attempts("io_uring_setup", ""),
+    ),
+    row("xnvme:sqthread_poll", "@ --ioengine=xnvme --xnvme_async=io_uring", ABSENT, "", SET_UP),
+    row(
+        "xnvme:xnvme_be",
+        "@ --ioengine=xnvme",
+        "linux",
+        "spdk",
+        Refused("xnvme_be=spdk: there are no drivers"),
+    ),
+    row("xnvme:xnvme_async", "@ --ioengine=xnvme", "emu", "io_uring", SET_UP),
+    row(
+        "xnvme:xnvme_sync",
+        "--ioengine=xnvme --filename=/dev/ng9n9 --parse-only",
+        "nvme",
+        "psync",
+        Refused("takes commands"),
+    ),
+    row("xnvme:xnvme_admin", "@ --ioengine=xnvme", ABSENT, "block", Says("xnvme_admin has no effect")),
+    row("xnvme:xnvme_dev_nsid", "@ --ioengine=xnvme", ABSENT, "1", Says("xnvme_dev_nsid has no effect")),
+    row("xnvme:xnvme_dev_subnqn", "@ --ioengine=xnvme", ABSENT, "nqn", Refused("nvme connect")),
+    row(
+        "xnvme:xnvme_mem",
+        "@ --ioengine=xnvme",
+        "posix",
+        "spdk",
+        Refused("xnvme_mem=spdk: there are no drivers"),
+    ),
+    row("xnvme:xnvme_iovec", "@ --ioengine=xnvme", ABSENT, "", Calls("pread64,preadv")),
+    of_metadata!("md_per_io_size", "64"),
+    of_metadata!("pi_act", "0"),
+    of_metadata!("pi_chk", "GUARD"),
+    of_metadata!("apptag", "1"),
+    of_metadata!("apptag_mask", "1"),
     test!("libiscsi:iscsi_initiator", libiscsi::wrong_addresses_are_explained),
     test!("libiscsi:iscsi_timeout", libiscsi::a_target_that_goes_away_is_an_error),
     test!("nfs:nfs_url", nfs::errors_are_explained_without_secrets),

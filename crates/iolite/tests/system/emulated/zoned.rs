@@ -498,3 +498,34 @@ ours bad $job --size=4z --rw=write --ioengine=psync --continue_on_error=write; z
     assert_eq!((json.job().int("total_err"), json.job().bytes()[1]), (2, 12 * MIB - (128 << 10)), "{text}");
     assert_eq!(written(&ran, "bad")[6..8], [3 * MIB, 3 * MIB], "{text}");
 }
+
+/// Zones of a SCSI disk by its commands, through its generic device, as jobs for libzbc have them.
+#[test]
+fn zones_of_scsi_disks_are_used_by_commands() {
+    let ran = or_skip!(run(
+        "sg-zones",
+        &format!(
+            r#"
+scsi_disk dev_size_mb=64 zbc=host-managed zone_size_mb=4 zone_cap_mb=3 zone_nr_conv=2 delay=0 || exit
+{ZONES}
+job="--filename=$sg --zonemode=zbd --bs=64k --output-format=json,normal"
+empty; ours written --ioengine=libzbc $job --direct=1 --rw=write --offset=2z --size=2z --verify=crc32c; zones written
+ours deep --ioengine=sg $job --rw=randwrite --offset=2z --iodepth=8 --io_size=8m --max_open_zones=4; zones deep
+ours trimmed --ioengine=libzbc $job --rw=trim --offset=2z --size=1z --io_size=4m; zones trimmed
+ours block --ioengine=libzbc --filename=$disk --zonemode=zbd --direct=1 --bs=64k --rw=write --offset=3z --size=1z --verify=md5 --output-format=json,normal
+ours read --filename=$disk --direct=1 --bs=64k --rw=read --verify=md5 --verify_only --zonemode=zbd --offset=3z --size=1z --output-format=json,normal
+"#
+        )
+    ));
+    for name in ["written", "deep", "trimmed", "block", "read"] {
+        let (text, status) = told(&ran, name, "ours");
+        assert_eq!(status, 0, "{name}: {text}\n{}", ran.output);
+        let stands_in = text.contains("ioengine=libzbc: its work is done by ioengine=sg");
+        assert_eq!(stands_in, !matches!(name, "deep" | "read"), "{name}: {text}");
+    }
+    // Of the four megabytes of a zone, three can be used.
+    assert_eq!(bytes(&ran, "written"), [6 * MIB, 6 * MIB, 0]);
+    assert_eq!(written(&ran, "written")[2..5], [3 * MIB, 3 * MIB, 0]);
+    assert_eq!(bytes(&ran, "deep")[1], 8 * MIB);
+    assert_eq!(written(&ran, "trimmed")[2], 0, "a trim resets a zone");
+}

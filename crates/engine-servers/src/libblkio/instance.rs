@@ -1,0 +1,552 @@
+//! An instance of the library: a driver that is connected to a device, with its queues and its memory.
+//!
+//! The workers of a process share an instance, because devices of virtio take one client at a time. Each worker has a
+//! queue of its own. A driver that can add queues later gets one for each worker; another one is started with as many as
+//! the device has, up to a limit.
+
+use super::library::{Library, NAME, Raw, RawQueue, Region};
+use crate::server_timeout::ServerTimeout;
+use iolite_engine::{EngineConfig, EngineError, is_asked_to_stop};
+use iolite_options::engines::{BlkioProperties, LibblkioOptions};
+use iolite_types::describe_errno;
+use libc::{c_int, c_void};
+use std::ffi::CString;
+use std::io;
+use std::os::fd::RawFd;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+/// The most queues of a driver that cannot add queues: a queue that nobody uses takes some kilobytes.
+const MOST_QUEUES: c_int = 64;
+
+/// The interval between two looks for the end of the job.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What workers share an instance by.
+#[derive(Clone, Debug, PartialEq)]
+struct Key {
+    driver: String,
+    before_connect: Vec<(&'static str, String)>,
+    pre_connect: BlkioProperties,
+    before_start: Vec<(&'static str, String)>,
+    pre_start: BlkioProperties,
+    is_polled: bool,
+}
+
+/// An instance.
+pub(super) struct Instance {
+    library: &'static Library,
+    raw: *mut Raw,
+    /// The option and its value, for messages.
+    pub(super) name: String,
+    /// Requests begin at multiples of this, and have a length that is a multiple.
+    pub(super) alignment: u64,
+    /// The longest request; 0 = any.
+    pub(super) most: u64,
+    needs_regions: bool,
+    needs_descriptor: bool,
+    region_alignment: usize,
+    can_add_queues: bool,
+    is_polled: bool,
+    /// The connection to the process that serves the device. It belongs to the library.
+    socket: Option<RawFd>,
+    state: Mutex<State>,
+    /// Held by the worker that uses the queue that is not polled, of which there is one.
+    pub(super) plain: Mutex<()>,
+    /// Requests are in flight that nobody waits for any more.
+    is_abandoned: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    /// The queues that no worker uses.
+    free: Vec<c_int>,
+    /// The memory that is mapped.
+    regions: Vec<Region>,
+}
+
+// SAFETY: the library may be called from any thread; calls about the instance are made one at a time, under the lock of its
+// state, and each queue has one user.
+unsafe impl Send for Instance {}
+// SAFETY: as above.
+unsafe impl Sync for Instance {}
+
+/// An error number, and words.
+pub(super) type Refusal = (i32, String);
+
+/// The instances of this process.
+static SHARED: Mutex<Vec<(Key, Weak<Instance>)>> = Mutex::new(Vec::new());
+
+impl Instance {
+    /// The instance with these options: a new one, if no worker of this process has one.
+    ///
+    /// # Errors
+    /// The library is missing, an option is wrong, or the driver cannot connect to the device.
+    pub(super) fn of(config: &EngineConfig, options: &LibblkioOptions) -> Result<Arc<Instance>, EngineError> {
+        let name = match options.path() {
+            "" => format!("libblkio_driver={}", options.libblkio_driver),
+            path => format!("libblkio_path={path}"),
+        };
+        let refused = |(errno, words): Refusal| EngineError::Remote {
+            engine: NAME,
+            errno,
+            why: format!("{name}: {words}"),
+        };
+        if options.libblkio_driver.is_empty() {
+            let why =
+                "libblkio_driver= is missing, the driver of the library (io_uring, virtio-blk-vhost-user, …)";
+            return Err(EngineError::Remote { engine: NAME, errno: libc::EINVAL, why: why.to_owned() });
+        }
+        let library = Library::load()?;
+        let key = Key::new(config, options);
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.retain(|(_, instance)| instance.strong_count() > 0);
+        let found =
+            shared.iter().filter(|(with, _)| *with == key).find_map(|(_, instance)| instance.upgrade());
+        if let Some(instance) = found {
+            return Ok(instance);
+        }
+        let silence = ServerTimeout::new("libblkio_timeout", options.libblkio_timeout);
+        let of_thread = key.clone();
+        let started =
+            within(silence, options.is_alone(), move || of_thread.start(library)).map_err(refused)?;
+        let instance = Arc::new(Instance::new(library, started.0, &key, name.clone()).map_err(refused)?);
+        shared.push((key, Arc::downgrade(&instance)));
+        Ok(instance)
+    }
+
+    fn new(library: &'static Library, raw: *mut Raw, key: &Key, name: String) -> Result<Instance, Refusal> {
+        let count = |name| int(library, raw, name).unwrap_or(0);
+        let size = |name| u64::try_from(int(library, raw, name).unwrap_or(0)).unwrap_or(0);
+        let path = key.path();
+        let is_local = key.driver == "virtio-blk-vhost-user";
+        let queues = if key.is_polled { "num-poll-queues" } else { "num-queues" };
+        Ok(Instance {
+            library,
+            raw,
+            name,
+            alignment: size("request-alignment").max(1),
+            most: size("max-transfer"),
+            needs_regions: truth(library, raw, "needs-mem-regions"),
+            needs_descriptor: truth(library, raw, "needs-mem-region-fd"),
+            region_alignment: number(library, raw, "mem-region-alignment").unwrap_or(1).max(1) as usize,
+            can_add_queues: truth(library, raw, "can-add-queues"),
+            is_polled: key.is_polled,
+            socket: path.filter(|_| is_local).and_then(connection_to),
+            state: Mutex::new(State { free: (0..count(queues)).rev().collect(), regions: Vec::new() }),
+            plain: Mutex::new(()),
+            is_abandoned: AtomicBool::new(false),
+        })
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The size of the device in bytes.
+    pub(super) fn size(&self) -> Result<u64, Refusal> {
+        let _turn = self.state();
+        number(self.library, self.raw, "capacity").map_err(|errno| (errno, self.library.error()))
+    }
+
+    /// A queue for one user, with its number.
+    ///
+    /// # Errors
+    /// All queues are in use.
+    pub(super) fn take_queue(&self) -> Result<(c_int, *mut RawQueue), Refusal> {
+        let mut state = self.state();
+        let index = match state.free.pop() {
+            Some(index) => index,
+            None if self.can_add_queues => {
+                // SAFETY: the instance is started, and this is the only call about it.
+                let added = unsafe {
+                    match self.is_polled {
+                        true => (self.library.add_poll_queue)(self.raw),
+                        false => (self.library.add_queue)(self.raw),
+                    }
+                };
+                if added < 0 {
+                    return Err((-added, format!("no queue can be added: {}", self.library.error())));
+                }
+                added
+            }
+            None => {
+                let words = "the workers of this process that share the device use all of its queues; lower numjobs, or \
+                             give it more (num-queues= of qemu-storage-daemon's export)";
+                return Err((libc::EBUSY, words.to_owned()));
+            }
+        };
+        // SAFETY: the instance is started.
+        let queue = unsafe {
+            match self.is_polled {
+                true => (self.library.poll_queue)(self.raw, index),
+                false => (self.library.queue)(self.raw, index),
+            }
+        };
+        if queue.is_null() {
+            return Err((libc::ENODEV, format!("there is no queue {index}: {}", self.library.error())));
+        }
+        Ok((index, queue))
+    }
+
+    /// Gives a queue back, on which nothing is in flight.
+    pub(super) fn give_queue_back(&self, index: c_int) {
+        self.state().free.push(index);
+    }
+
+    /// The first queue that is not polled, if all workers use polled ones: some drivers flush and trim there only.
+    pub(super) fn plain_queue(&self) -> Option<*mut RawQueue> {
+        if !self.is_polled || int(self.library, self.raw, "num-queues").unwrap_or(0) < 1 {
+            return None;
+        }
+        // SAFETY: the instance is started, and has such a queue.
+        Some(unsafe { (self.library.queue)(self.raw, 0) }).filter(|queue| !queue.is_null())
+    }
+
+    /// Memory of the kind that the driver likes, for the device to use. It begins at a page, and is zero.
+    ///
+    /// # Errors
+    /// There is not enough memory, or the device takes no more regions.
+    pub(super) fn allocate(&self, bytes: usize) -> Result<Region, Refusal> {
+        let bytes = bytes
+            .checked_next_multiple_of(self.region_alignment.max(iolite_os::memory::page_size()))
+            .ok_or_else(|| (libc::ENOMEM, format!("no memory for {bytes} bytes of buffers")))?;
+        let mut region = NO_REGION;
+        let mut state = self.state();
+        // SAFETY: the instance is started, and there is room for the region.
+        let made = unsafe { (self.library.allocate)(self.raw, &raw mut region, bytes) };
+        if made < 0 {
+            let words = format!("no memory for {bytes} bytes of buffers: {}", self.library.error());
+            return Err((-made, words));
+        }
+        // SAFETY: the instance is started, and the region its own.
+        let mapped = unsafe { (self.library.map)(self.raw, &raw const region) };
+        if mapped < 0 {
+            let words = self.not_mapped();
+            // SAFETY: the region is not mapped.
+            unsafe { (self.library.free)(self.raw, &raw const region) };
+            return Err((-mapped, words));
+        }
+        state.regions.push(region);
+        Ok(region)
+    }
+
+    /// Frees memory that no request in flight uses.
+    pub(super) fn free(&self, region: &Region) {
+        self.state().regions.retain(|mapped| mapped.start != region.start);
+        // SAFETY: the region is the instance's, mapped, and not in use.
+        unsafe {
+            (self.library.unmap)(self.raw, ptr::from_ref(region));
+            (self.library.free)(self.raw, ptr::from_ref(region));
+        }
+    }
+
+    /// Lets the device use this memory of the worker. `None` = it may already, or need not be asked.
+    ///
+    /// # Errors
+    /// The driver cannot use memory of this kind.
+    pub(super) fn map(&self, start: *mut u8, bytes: usize) -> Result<Option<Region>, Refusal> {
+        let mut state = self.state();
+        let (first, end) = (start.addr(), start.addr().saturating_add(bytes));
+        let is_within = |region: &Region| {
+            let place = region.start.addr();
+            first >= place && end <= place + region.length
+        };
+        if bytes == 0 || !self.needs_regions || state.regions.iter().any(is_within) {
+            return Ok(None);
+        }
+        if self.needs_descriptor {
+            let words =
+                "the driver needs memory of its own kind for the buffers; leave mem (iomem) out".to_owned();
+            return Err((libc::EINVAL, words));
+        }
+        let first = first - first % self.region_alignment;
+        let length = (end - first).next_multiple_of(self.region_alignment);
+        let region = Region { start: start.with_addr(first).cast(), length, ..NO_REGION };
+        // SAFETY: the instance is started, and the memory stays until the engine has unmapped it.
+        match unsafe { (self.library.map)(self.raw, &raw const region) } {
+            0.. => {
+                state.regions.push(region);
+                Ok(Some(region))
+            }
+            result => Err((-result, self.not_mapped())),
+        }
+    }
+
+    /// The device no longer uses this memory.
+    pub(super) fn unmap(&self, region: &Region) {
+        self.state().regions.retain(|mapped| mapped.start != region.start);
+        // SAFETY: the region is mapped, and no request in flight uses it.
+        unsafe { (self.library.unmap)(self.raw, ptr::from_ref(region)) };
+    }
+
+    fn not_mapped(&self) -> String {
+        let most = number(self.library, self.raw, "max-mem-regions").unwrap_or(0);
+        let words = self.library.error();
+        format!("the device cannot use the buffers: {words} (it takes the memory of {most} workers)")
+    }
+
+    /// Whether the process that serves the device is gone.
+    pub(super) fn is_gone(&self) -> bool {
+        let Some(fd) = self.socket else { return false };
+        let mut watched = libc::pollfd { fd, events: libc::POLLRDHUP, revents: 0 };
+        // SAFETY: there is one descriptor, valid through the call.
+        let ready = unsafe { libc::poll(&raw mut watched, 1, 0) };
+        ready > 0 && watched.revents & (libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR) != 0
+    }
+
+    /// Requests are in flight that nobody waits for any more: memory and queues stay until the process ends.
+    pub(super) fn abandon(&self) {
+        self.is_abandoned.store(true, Relaxed);
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        if !self.is_abandoned.load(Relaxed) {
+            // SAFETY: nothing is in flight, and the instance is not used after this.
+            unsafe { (self.library.destroy)(&raw mut self.raw) };
+        }
+    }
+}
+
+const NO_REGION: Region =
+    Region { start: ptr::null_mut::<c_void>(), length: 0, iova: 0, offset: 0, descriptor: -1, flags: 0 };
+
+/// A started instance on its way to the worker.
+struct Started(*mut Raw);
+
+// SAFETY: the library may be called from any thread.
+unsafe impl Send for Started {}
+
+/// Starts an instance on another thread, because nothing limits the time that a silent server takes.
+fn within(
+    mut silence: ServerTimeout,
+    is_alone: bool,
+    start: impl FnOnce() -> Result<Started, Refusal> + Send + 'static,
+) -> Result<Started, Refusal> {
+    let (tell, told) = sync_channel(1);
+    // (A thread that hangs in the library stays until the process ends.)
+    let thread = std::thread::Builder::new().name("connect".to_owned()).spawn(move || {
+        let _ = tell.send(start());
+    });
+    thread.map_err(|error| {
+        (error.raw_os_error().unwrap_or(libc::EAGAIN), format!("no thread to connect: {error}"))
+    })?;
+    loop {
+        match told.recv_timeout(LOOK.min(silence.left())) {
+            Ok(result) => return result,
+            Err(RecvTimeoutError::Disconnected) => return Err((libc::EIO, "the library failed".to_owned())),
+            Err(RecvTimeoutError::Timeout) if silence.is_too_long() => {
+                let hint = if is_alone { "; it serves one client at a time, perhaps another" } else { "" };
+                return Err((libc::ETIMEDOUT, format!("{}{hint}", silence.words())));
+            }
+            Err(RecvTimeoutError::Timeout) if is_asked_to_stop() => silence.hurry(),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+impl Key {
+    fn new(config: &EngineConfig, options: &LibblkioOptions) -> Key {
+        let mut before_connect = Vec::new();
+        if !options.libblkio_path.is_empty() {
+            before_connect.push(("path", options.libblkio_path.clone()));
+        }
+        // Other drivers have no page cache in between, and no file to be opened.
+        if options.libblkio_driver == "io_uring" {
+            before_connect.push(("direct", config.direct.to_string()));
+        }
+        if options.opens_files() {
+            before_connect.push(("read-only", (!config.changes_data).to_string()));
+        }
+        let number = |name, value: Option<u32>| value.map(|value| (name, value.to_string()));
+        let sizes = [
+            number("num-entries", options.libblkio_num_entries),
+            number("queue-size", options.libblkio_queue_size),
+        ];
+        Key {
+            driver: options.libblkio_driver.clone(),
+            before_connect,
+            pre_connect: options.libblkio_pre_connect_props.clone(),
+            before_start: sizes.into_iter().flatten().collect(),
+            pre_start: options.libblkio_pre_start_props.clone(),
+            is_polled: options.hipri,
+        }
+    }
+
+    fn path(&self) -> Option<&str> {
+        let set = self.pre_connect.iter().rev().find(|(name, _)| name == "path").map(|(_, path)| path);
+        let given = || self.before_connect.iter().find(|(name, _)| *name == "path").map(|(_, path)| path);
+        set.or_else(given).map(String::as_str)
+    }
+
+    /// Connects the driver and starts it.
+    fn start(&self, library: &'static Library) -> Result<Started, Refusal> {
+        let driver = c_text(&self.driver)?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: the name ends with a zero, and there is room for the instance.
+        let made = unsafe { (library.create)(driver.as_ptr(), &raw mut raw) };
+        if made < 0 {
+            let words = format!(
+                "libblkio_driver={}: {}; libblkio 1.5 has io_uring, nvme-io_uring, virtio-blk-vhost-user, \
+                 virtio-blk-vhost-vdpa and virtio-blk-vfio-pci",
+                self.driver,
+                library.error()
+            );
+            return Err((-made, words));
+        }
+        let started = self.configure(library, raw);
+        if started.is_err() {
+            // SAFETY: the instance exists, and is not used after this.
+            unsafe { (library.destroy)(&raw mut raw) };
+        }
+        started.map(|()| Started(raw))
+    }
+
+    fn configure(&self, library: &Library, raw: *mut Raw) -> Result<(), Refusal> {
+        for (name, value) in &self.before_connect {
+            set(library, raw, name, value).map_err(|refusal| about(option_of(name), refusal))?;
+        }
+        for (name, value) in &self.pre_connect {
+            set(library, raw, name, value).map_err(|refusal| about("libblkio_pre_connect_props", refusal))?;
+        }
+        // SAFETY: the instance exists.
+        let connected = unsafe { (library.connect)(raw) };
+        if connected < 0 {
+            return Err(self.not_connected(-connected, &library.error()));
+        }
+        self.ask_for_queues(library, raw)?;
+        for (name, value) in &self.before_start {
+            set(library, raw, name, value).map_err(|refusal| about(option_of(name), refusal))?;
+        }
+        for (name, value) in &self.pre_start {
+            set(library, raw, name, value).map_err(|refusal| about("libblkio_pre_start_props", refusal))?;
+        }
+        // SAFETY: the instance is connected.
+        match unsafe { (library.start)(raw) } {
+            0.. => Ok(()),
+            result => Err((-result, format!("the driver cannot be started: {}", library.error()))),
+        }
+    }
+
+    fn ask_for_queues(&self, library: &Library, raw: *mut Raw) -> Result<(), Refusal> {
+        if self.is_polled && !truth(library, raw, "supports-poll-queues") {
+            return Err((
+                libc::EOPNOTSUPP,
+                "hipri: the driver has no queues that are polled; leave hipri out".to_owned(),
+            ));
+        }
+        let there_are = int(library, raw, "max-queues").unwrap_or(1).clamp(1, MOST_QUEUES);
+        let (plain, polled) = match (self.is_polled, truth(library, raw, "can-add-queues")) {
+            (false, true) => (1, 0),
+            (false, false) => (there_are, 0),
+            (true, true) => (1, 1),
+            (true, false) => (1.min(there_are - 1), 1.max(there_are - 1)),
+        };
+        set(library, raw, "num-queues", &plain.to_string())?;
+        if polled > 0 {
+            set(library, raw, "num-poll-queues", &polled.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Why the driver cannot connect.
+    fn not_connected(&self, errno: i32, words: &str) -> Refusal {
+        let remedy = match (self.driver.as_str(), errno) {
+            ("virtio-blk-vhost-user", libc::ENOENT | libc::ECONNREFUSED) => {
+                "; nobody serves this socket: qemu-storage-daemon --blockdev driver=file,node-name=d,filename=IMAGE --export \
+                 type=vhost-user-blk,id=e,node-name=d,writable=on,addr.type=unix,addr.path=SOCKET does"
+            }
+            ("nvme-io_uring", _) => "; this driver needs a node such as /dev/ng0n1",
+            ("io_uring", libc::ENOENT) => "; no job of this engine creates it (truncate -s 1G FILE does)",
+            _ => "",
+        };
+        let reason = match words {
+            "" => describe_errno(errno),
+            words => words.to_owned(),
+        };
+        (errno, format!("the driver {} cannot connect: {reason}{remedy}", self.driver))
+    }
+}
+
+/// The option that sets a property.
+fn option_of(property: &str) -> &'static str {
+    match property {
+        "path" => "libblkio_path",
+        "direct" => "direct",
+        "num-entries" => "libblkio_num_entries",
+        "queue-size" => "libblkio_queue_size",
+        _ => "libblkio",
+    }
+}
+
+fn about(option: &str, (errno, words): Refusal) -> Refusal {
+    (errno, format!("{option}: {words}"))
+}
+
+fn c_text(value: &str) -> Result<CString, Refusal> {
+    CString::new(value).map_err(|_| (libc::EINVAL, format!("\"{value}\" has a zero byte in it")))
+}
+
+fn set(library: &Library, raw: *mut Raw, name: &str, value: &str) -> Result<(), Refusal> {
+    let (name, value) = (c_text(name)?, c_text(value)?);
+    // SAFETY: the instance exists, and both texts end with a zero.
+    match unsafe { (library.set)(raw, name.as_ptr(), value.as_ptr()) } {
+        0.. => Ok(()),
+        result => {
+            let pair = format!("{}={}", name.to_string_lossy(), value.to_string_lossy());
+            Err((-result, format!("{pair}: {}", library.error())))
+        }
+    }
+}
+
+/// A property that is true or false.
+fn truth(library: &Library, raw: *mut Raw, name: &str) -> bool {
+    let (Ok(name), mut value) = (c_text(name), false) else { return false };
+    // SAFETY: the instance exists, the name ends with a zero, and there is room for the value.
+    unsafe { (library.get_bool)(raw, name.as_ptr(), &raw mut value) == 0 && value }
+}
+
+/// A property that is an `int`.
+fn int(library: &Library, raw: *mut Raw, name: &str) -> Option<c_int> {
+    let (name, mut value) = (c_text(name).ok()?, 0);
+    // SAFETY: as for `truth`.
+    let got = unsafe { (library.get_int)(raw, name.as_ptr(), &raw mut value) };
+    (got == 0).then_some(value)
+}
+
+/// A property that is a `uint64_t`.
+fn number(library: &Library, raw: *mut Raw, name: &str) -> Result<u64, i32> {
+    let (name, mut value) = (c_text(name).map_err(|(errno, _)| errno)?, 0);
+    // SAFETY: as for `truth`.
+    match unsafe { (library.get_u64)(raw, name.as_ptr(), &raw mut value) } {
+        0.. => Ok(value),
+        result => Err(-result),
+    }
+}
+
+/// The descriptor of this process that is connected to the socket with this path.
+fn connection_to(path: &str) -> Option<RawFd> {
+    let open = std::fs::read_dir("/proc/self/fd").ok()?;
+    let all = open.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    all.filter(|&fd| peer_of(fd).is_ok_and(|peer| peer == path.as_bytes())).max()
+}
+
+/// The path of the socket at the other end of a connection.
+fn peer_of(fd: RawFd) -> io::Result<Vec<u8>> {
+    // SAFETY: zero is a valid value of all of it.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    let mut length = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: the address is valid for writing its length.
+    if unsafe { libc::getpeername(fd, (&raw mut address).cast(), &raw mut length) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if i32::from(address.sun_family) != libc::AF_UNIX {
+        return Err(io::Error::from_raw_os_error(libc::EAFNOSUPPORT));
+    }
+    Ok(address.sun_path.iter().map(|&byte| byte as u8).take_while(|&byte| byte != 0).collect())
+}
