@@ -118,7 +118,7 @@ pub static ALL: &[Command] = &[
         choices: &["dataset", "reader", "checkpoint", "kv"],
         files: true,
         takes_job_options: false,
-        help: "What training and inference ask of storage: samples for accelerators, checkpoints, caches",
+        help: "What AI asks of storage: samples for accelerators, checkpoints, caches",
         details: "The target is a directory, or a URL: s3://BUCKET/PREFIX, nfs://HOST/EXPORT. dataset writes the samples of a \
                   published model (--preset), or of any size, and they stay. reader reads them for accelerators that compute \
                   with a batch for a given time: how busy they are (AU), samples per second, the share of waiting; with \

@@ -14,7 +14,6 @@
 //! hold up nobody.
 
 use iolite_os::shared::{Accelerator, Control, Phase};
-use iolite_plan::Layout;
 use iolite_plan::resolve::{BatchRules, Sample};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -58,23 +57,22 @@ pub enum Leave {
 }
 
 impl<'a> Reader<'a> {
-    /// The reader with the words `own`; `shared` are those of the first worker of its job.
+    /// The reader with the words `own`, and with files of these lengths; `shared` are the words of the first worker of its job.
     pub fn new(
         rules: &BatchRules,
         shared: &'a Accelerator,
         own: &'a Control,
         others: Vec<&'a Control>,
-        layout: &Layout,
+        lengths: impl Iterator<Item = u64>,
     ) -> Self {
         let parts = match rules.sample {
             Sample::Bytes(bytes) => bytes,
             Sample::Io | Sample::File => 1,
         };
         let files = match rules.sample {
-            Sample::File => layout
-                .files
-                .iter()
-                .map(|file| Progress { length: file.length, ..Progress::default() })
+            // The rest of a file that is less than a block is not read.
+            Sample::File => lengths
+                .map(|length| Progress { length: length - length % rules.block, ..Progress::default() })
                 .collect(),
             Sample::Io | Sample::Bytes(_) => Vec::new(),
         };
@@ -223,21 +221,28 @@ impl Progress {
 mod tests {
     use super::*;
     use iolite_os::shared::Arena;
-    use iolite_plan::FileLayout;
 
     const MS: u64 = 1_000_000;
 
     fn rules(size: u64, sample: Sample, compute_ms: u64, prefetch: u64) -> BatchRules {
-        BatchRules { first: 0, others: Vec::new(), size, sample, compute_ns: compute_ms * MS, prefetch }
+        BatchRules {
+            first: 0,
+            others: Vec::new(),
+            size,
+            sample,
+            block: 5,
+            compute_ns: compute_ms * MS,
+            prefetch,
+        }
     }
 
-    fn readers<'a>(arena: &'a Arena, rules: &BatchRules, layout: &Layout) -> Vec<Reader<'a>> {
+    fn readers<'a>(arena: &'a Arena, rules: &BatchRules, lengths: &[u64]) -> Vec<Reader<'a>> {
         let control = |index: usize| &arena.slot(index).control;
         (0..arena.count())
             .map(|index| {
                 control(index).set_phase(Phase::Running);
                 let others = (0..arena.count()).filter(|&other| other != index).map(control).collect();
-                Reader::new(rules, &control(0).accelerator, control(index), others, layout)
+                Reader::new(rules, &control(0).accelerator, control(index), others, lengths.iter().copied())
             })
             .collect()
     }
@@ -272,7 +277,7 @@ mod tests {
     #[test]
     fn slow_reads_leave_the_accelerator_waiting() {
         let arena = Arena::new(1).unwrap();
-        let mut readers = readers(&arena, &rules(2, Sample::Io, 10, 2), &Layout::default());
+        let mut readers = readers(&arena, &rules(2, Sample::Io, 10, 2), &[]);
         // A batch takes 40 ms to read and 10 ms to compute.
         let began = read(&mut readers[0], 20, 20);
         assert_eq!(began, (0..20).map(|number| number * 20).collect::<Vec<_>>());
@@ -285,7 +290,7 @@ mod tests {
     #[test]
     fn fast_reads_go_ahead_by_the_prefetch() {
         let arena = Arena::new(1).unwrap();
-        let mut readers = readers(&arena, &rules(2, Sample::Io, 100, 2), &Layout::default());
+        let mut readers = readers(&arena, &rules(2, Sample::Io, 100, 2), &[]);
         let began = read(&mut readers[0], 12, 1);
         // The first batch is ready after 2 ms. Two more are read at once; the next ones each when another was computed.
         assert_eq!(began, [0, 1, 2, 3, 4, 5, 102, 103, 202, 203, 302, 303]);
@@ -295,7 +300,7 @@ mod tests {
     #[test]
     fn without_prefetch_reading_and_computing_take_turns() {
         let arena = Arena::new(1).unwrap();
-        let mut readers = readers(&arena, &rules(2, Sample::Io, 30, 0), &Layout::default());
+        let mut readers = readers(&arena, &rules(2, Sample::Io, 30, 0), &[]);
         assert_eq!(read(&mut readers[0], 6, 5), [0, 5, 40, 45, 80, 85]);
         // 10 ms of reading, 30 ms of computing.
         assert_eq!(utilisation(&arena.slot(0).control.accelerator, 30), 0.75);
@@ -304,7 +309,7 @@ mod tests {
     #[test]
     fn a_reader_waits_for_the_samples_of_others() {
         let arena = Arena::new(2).unwrap();
-        let mut readers = readers(&arena, &rules(2, Sample::Io, 10, 0), &Layout::default());
+        let mut readers = readers(&arena, &rules(2, Sample::Io, 10, 0), &[]);
         let (fast, slow) = readers.split_at_mut(1);
         let (fast, slow) = (&mut fast[0], &mut slow[0]);
         assert_eq!(slow.ask(0, 1, 0, true), Leave::Now);
@@ -320,7 +325,7 @@ mod tests {
     #[test]
     fn samples_of_those_who_have_ended_are_not_waited_for() {
         let arena = Arena::new(2).unwrap();
-        let mut readers = readers(&arena, &rules(1, Sample::Io, 10, 0), &Layout::default());
+        let mut readers = readers(&arena, &rules(1, Sample::Io, 10, 0), &[]);
         assert_eq!(readers[1].ask(0, 1, 0, true), Leave::Now);
         assert_eq!(readers[0].ask(0, 1, MS, true), Leave::Later);
         arena.slot(1).control.set_phase(Phase::Exited);
@@ -333,7 +338,7 @@ mod tests {
     #[test]
     fn a_reader_does_not_wait_for_itself() {
         let arena = Arena::new(1).unwrap();
-        let mut readers = readers(&arena, &rules(1, Sample::Io, 10, 0), &Layout::default());
+        let mut readers = readers(&arena, &rules(1, Sample::Io, 10, 0), &[]);
         assert_eq!(readers[0].ask(0, 1, 0, true), Leave::Now);
         // It is in flight, or it is not.
         assert_eq!(readers[0].ask(0, 1, 0, false), Leave::Later);
@@ -343,9 +348,7 @@ mod tests {
     #[test]
     fn whole_files_and_bytes_are_samples() {
         let arena = Arena::new(1).unwrap();
-        let file = |length| FileLayout { length, ..FileLayout::default() };
-        let layout = Layout { files: vec![file(10), file(25)], ..Layout::default() };
-        let mut readers = readers(&arena, &rules(1, Sample::File, 10, 9), &layout);
+        let mut readers = readers(&arena, &rules(1, Sample::File, 10, 9), &[10, 27]);
         let words = &arena.slot(0).control.accelerator;
         let counts = || (words.begun.load(Relaxed), words.read.load(Relaxed));
         for (file, bytes, begun_and_read) in
@@ -358,7 +361,7 @@ mod tests {
         assert_eq!(arena.slot(0).control.batch_open.load(Relaxed), 0);
 
         let arena = Arena::new(1).unwrap();
-        let mut readers = self::readers(&arena, &rules(2, Sample::Bytes(100), 10, 9), &Layout::default());
+        let mut readers = self::readers(&arena, &rules(2, Sample::Bytes(100), 10, 9), &[]);
         for _ in 0..5 {
             assert_eq!(readers[0].ask(0, 130, 0, true), Leave::Now);
             readers[0].completed(0, 130, 0);
@@ -369,7 +372,7 @@ mod tests {
     #[test]
     fn a_ramp_does_not_count() {
         let arena = Arena::new(1).unwrap();
-        let mut readers = readers(&arena, &rules(1, Sample::Io, 10, 0), &Layout::default());
+        let mut readers = readers(&arena, &rules(1, Sample::Io, 10, 0), &[]);
         read(&mut readers[0], 3, 40);
         let words = &arena.slot(0).control.accelerator;
         // Computed at 50, 100, 150 ms.

@@ -257,7 +257,8 @@ impl Worker<'_> {
         let rules = self.resolved.batches.as_ref()?;
         let others = rules.others.iter().map(|&other| &self.arena.slot(other).control);
         let shared = &self.arena.slot(rules.first).control.accelerator;
-        Some(Reader::new(rules, shared, self.control(), others.collect(), &self.resolved.layout))
+        let lengths = self.resolved.layout.files.iter().map(|file| file.length);
+        Some(Reader::new(rules, shared, self.control(), others.collect(), lengths))
     }
 
     /// The ramp in bytes, with the workers that share it.

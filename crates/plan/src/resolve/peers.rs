@@ -31,6 +31,8 @@ pub struct BatchRules {
     pub size: u64,
     /// What a sample is.
     pub sample: Sample,
+    /// The smallest block of a read.
+    pub block: u64,
     /// Nanoseconds that the accelerator computes with a batch.
     pub compute_ns: u64,
     /// How many batches may be read while the one before is computed.
@@ -62,11 +64,13 @@ pub(super) fn flow(plan: &Plan, worker: &WorkerPlan) -> Option<FlowRules> {
 pub(super) fn batches(plan: &Plan, worker: &WorkerPlan) -> Option<BatchRules> {
     let job = plan.job_of(worker);
     let options = &job.options.batches;
+    let block = job.options.block_size(Direction::Read).min().max(1);
     (options.batch_size > 0).then(|| BatchRules {
         first: job.first_worker,
         others: plan.clones(job).filter(|&index| index != worker.index).collect(),
         size: options.batch_size,
         sample: options.batch_sample,
+        block,
         compute_ns: options.batch_compute.saturating_mul(1000),
         prefetch: options.batch_prefetch,
     })
