@@ -2,9 +2,9 @@
 
 use super::instance::{Instance, Refusal};
 use super::library::{FUA, Library, RawCompletion, RawQueue, text};
+use crate::server_timeout::ServerTimeout;
 use iolite_engine::by_index::Reasons;
 use iolite_engine::completed_later::lend_memory;
-use crate::server_timeout::ServerTimeout;
 use iolite_engine::{Completion, Errno, Unit, is_asked_to_stop};
 use iolite_options::engines::{BlkioWait, LibblkioOptions};
 use iolite_os::explained;

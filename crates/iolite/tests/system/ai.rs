@@ -274,7 +274,7 @@ fn what_a_killed_test_left_is_cleaned() {
         for signal in [libc::SIGINT, libc::SIGKILL] {
             let mut running = start(dir.path(), &[], line);
             let has_data = || {
-                let own = names(dir.path()).into_iter().find(|name| name.starts_with("iolite-test."));
+                let own = names(dir.path()).into_iter().find(|name| name.starts_with("iolite-ai."));
                 own.is_some_and(|own| names(&dir.path().join(own)).len() > 1)
             };
             running.wait_until("its files", |_| has_data());

@@ -60,6 +60,7 @@ impl Performer {
         let alone = |options, input: String| Start {
             options,
             file: Some("-".into()),
+            environment: Vec::new(),
             input: input.into(),
             may_be_kept: false,
         };
@@ -78,7 +79,10 @@ impl Performer {
             options.extend([format!("--client={client}").into(), path.into_os_string()]);
             files.push(file);
         }
-        Ok((Start { options, file: None, input: Vec::new(), may_be_kept: false }, files))
+        Ok((
+            Start { options, file: None, environment: Vec::new(), input: Vec::new(), may_be_kept: false },
+            files,
+        ))
     }
 }
 

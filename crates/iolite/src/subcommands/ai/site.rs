@@ -3,7 +3,7 @@
 //! A dataset is where the user wants it, and stays. Everything else is in a directory of the test's own, as that of `iolite test`,
 //! or has names of its own on a server; on other machines, the jobs remove it themselves.
 
-use super::super::test::own_directory::OwnDirectory;
+use super::super::test::own_directory::{self, OwnDirectory};
 use super::super::test::remote::{self, Layout, Remote};
 use iolite_host::{Machine, ThisMachine};
 use iolite_options::commands::Asked;
@@ -13,6 +13,14 @@ use std::path::{Path, PathBuf};
 
 /// How names begin that are removed.
 const OWN: &str = "iolite-ai";
+
+/// The directories of these tests.
+static OF_AI: own_directory::Kind = own_directory::Kind {
+    prefix: "iolite-ai.",
+    lock: "iolite-ai.lock",
+    words: "This directory belongs to a running `iolite ai`. If none is running, `iolite ai --clean` removes it.\n",
+    is_own: |name| ["rank.", "checkpoint", "hits.", "new."].iter().any(|start| name.starts_with(start)),
+};
 
 /// Where a test is.
 pub struct Site {
@@ -93,9 +101,9 @@ impl Site {
         self.check_directory(&directory)?;
         self.check_room(&directory, needed)?;
         let own = if is_shown {
-            directory.join("iolite-test")
+            directory.join("iolite-ai")
         } else {
-            let own = OwnDirectory::make(&directory)?;
+            let own = OwnDirectory::make(&directory, &OF_AI)?;
             let path = own.path.clone();
             self.own = Some(own);
             path
@@ -177,7 +185,7 @@ pub fn clean(target: &str) -> Result<String, String> {
         let removed = remote.remove_all(&start).map_err(|why| format!("--clean: {name}: {why}"))?;
         return Ok(format!("{name}: {removed} objects or files removed whose names begin with {start}\n"));
     }
-    let found = OwnDirectory::left(path).map_err(|why| format!("--clean: {why}"))?;
+    let found = OwnDirectory::left(path, &OF_AI).map_err(|why| format!("--clean: {why}"))?;
     if found.is_empty() {
         return Ok(format!("{target}: no test has left anything here\n"));
     }

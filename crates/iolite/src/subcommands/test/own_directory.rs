@@ -26,12 +26,12 @@ pub static OF_TESTS: Kind = Kind {
     prefix: "iolite-test.",
     lock: "iolite-test.lock",
     words: "This directory belongs to a running `iolite test`. If none is running, `iolite test --clean` removes it.\n",
-    is_own: |name| name == DATA || OTHERS.iter().any(|start| name.starts_with(start)),
+    is_own: |name| name == DATA || name.starts_with(SMALL),
 };
 /// The file that is read and written.
 const DATA: &str = "data";
-/// How the names of other files begin: small ones of `iolite test`; ranks of checkpoints and blocks of caches of `iolite ai`.
-const OTHERS: [&str; 5] = ["small.", "rank.", "checkpoint", "hits.", "new."];
+/// How the names of small files begin.
+const SMALL: &str = "small.";
 
 /// The directory of a test. It is removed when this value is dropped.
 #[derive(Debug)]
