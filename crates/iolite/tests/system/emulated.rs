@@ -10,6 +10,7 @@ mod memory;
 pub mod network;
 pub mod nvme;
 pub mod placement;
+mod qualified;
 pub mod scsi;
 mod stages;
 mod suspended;

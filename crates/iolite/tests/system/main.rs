@@ -74,6 +74,7 @@ mod pictures;
 mod power_cut;
 mod priorities;
 mod profiles;
+mod pts;
 mod published;
 mod rates;
 mod recorded_traces;

@@ -38,7 +38,7 @@ impl Choices {
             is_file: target.is_file,
             is_direct: target.is_direct,
             capacity: target.capacity,
-            range: range(asked.value("range"), target, class, is_quick)?,
+            range: range(asked, target, class, is_quick)?,
             block: target.block,
             class,
             tests: tests(asked)?,
@@ -109,10 +109,10 @@ fn cell(asked: &Asked) -> Result<Option<f64>, String> {
 }
 
 /// The bytes that are used: whole MiB.
-fn range(given: Option<&str>, target: &Target, class: Class, is_quick: bool) -> Result<u64, String> {
+fn range(asked: &Asked, target: &Target, class: Class, is_quick: bool) -> Result<u64, String> {
     let capacity = target.capacity;
     let of_percent = |percent: f64| (capacity as f64 * percent / 100.0) as u64;
-    let wanted = match given {
+    let wanted = match asked.value("range") {
         None => of_percent(class.percent() as f64),
         Some(text) => {
             let told = |why: &str| format!("--range={text}: {why}");
@@ -124,7 +124,7 @@ fn range(given: Option<&str>, target: &Target, class: Class, is_quick: bool) -> 
                     }
                     of_percent(percent)
                 }
-                None => commands::amount(text).map_err(|why| told(&why))?,
+                None => asked.number("range", 1)?.unwrap_or(0),
             };
             if wanted > capacity {
                 return Err(told(&format!("{} has only {}", target.name, bytes(capacity as f64))));

@@ -201,6 +201,7 @@ impl Course {
         if name.ends_with("-wipc") && figures.bandwidth > 0.0 {
             self.rate = Some(figures.bandwidth);
         }
+        self.state.has_written(figures.written, figures.seconds);
         if let Some(words) = report["purge"].as_str() {
             self.header.take_purge(name, words);
         }
@@ -342,6 +343,10 @@ impl Course {
             return Err(Stop::Interrupted);
         }
         self.state.running = Some(step.name().to_owned());
+        self.state.amount = match &step {
+            Step::Purge(_) => self.choices.settings.capacity,
+            Step::Run { bytes, .. } => bytes.unwrap_or(0),
+        };
         self.state.note(&self.directory, &self.target)?;
         match step {
             Step::Purge(name) => self.purge(unit, &name),
@@ -358,11 +363,14 @@ impl Course {
     }
 
     fn purge(&mut self, unit: &Unit, name: &str) -> Result<(), Stop> {
-        let words = match self.choices.purge.is_discard(&self.target) {
-            true => Purge::Discard.words(),
-            false => self.choices.purge.words(),
+        let words = match &self.choices.purge {
+            Purge::None => "the device is not purged".to_owned(),
+            way if way.is_discard(&self.target) => {
+                format!("the device is purged: {}", Purge::Discard.words())
+            }
+            way => format!("the device is purged: {}", way.words()),
         };
-        self.progress.tell(&format!("{}: the device is purged: {words}", unit.name));
+        self.progress.tell(&format!("{}: {words}", unit.name));
         let (purge, target, progress) = (&self.choices.purge, &self.target, &mut self.progress);
         let (mut report, words) = match purge.perform(target, &mut |words| progress.tell(words))? {
             purge::Done::Purged(words) => (json!({"jobs": []}), words),

@@ -98,6 +98,8 @@ pub struct State {
     pub interruptions: Vec<String>,
     /// The step that runs.
     pub running: Option<String>,
+    /// Bytes that it writes in all, if that is known.
+    pub amount: u64,
     /// The counters at the last note.
     counters: Counters,
     /// The most bytes that were written in a second.
@@ -120,6 +122,7 @@ impl State {
             cache_was: value["cache_was"].as_bool(),
             interruptions: list.filter_map(Value::as_str).map(str::to_owned).collect(),
             running: value["running"].as_str().map(str::to_owned),
+            amount: value["amount_bytes"].as_u64().unwrap_or(0),
             counters: Counters::of(&value["counters"]),
             fastest: value["fastest_bytes"].as_u64().unwrap_or(0),
             noted_ms: value["noted_ms"].as_u64().unwrap_or(0),
@@ -152,6 +155,13 @@ impl State {
         let _ = fs::write(&growing, self.text()).and_then(|()| fs::rename(&growing, &path));
     }
 
+    /// A case wrote this many bytes in so many seconds.
+    pub fn has_written(&mut self, written: u64, seconds: f64) {
+        if seconds > 0.0 {
+            self.fastest = self.fastest.max((written as f64 / seconds) as u64);
+        }
+    }
+
     fn written_since(&self, counters: &Counters) -> u64 {
         let both = self.counters.kernel.zip(counters.kernel);
         both.map_or(0, |(before, after)| after.saturating_sub(before))
@@ -163,6 +173,7 @@ impl State {
             "cache_was": self.cache_was,
             "interruptions": self.interruptions,
             "running": self.running,
+            "amount_bytes": self.amount,
             "counters": self.counters.told(),
             "fastest_bytes": self.fastest,
             "noted_ms": self.noted_ms,
@@ -172,7 +183,10 @@ impl State {
 
     /// Whether the device was written since the last note by others than the case that ran.
     pub fn since(&self, now: &Counters) -> Since {
-        let own = if self.running.is_some() { self.fastest.saturating_mul(SECONDS) + MORE } else { 0 };
+        let own = match self.running {
+            Some(_) => self.fastest.saturating_mul(SECONDS).max(self.amount).saturating_add(MORE),
+            None => 0,
+        };
         if let Some(modified) = now.modified {
             let latest = self.noted_ms + if self.running.is_some() { MILLISECONDS } else { 0 };
             return match modified > latest {
@@ -238,6 +252,11 @@ mod tests {
         let killed = state(true, counters("a", Some(1 << 30), None));
         assert!(is_untouched(&killed, &counters("a", Some((1 << 30) + (300 << 20)), None)));
         assert!(!is_untouched(&killed, &counters("a", Some((1 << 30) + (400 << 20)), None)));
+        let preconditioning = State { amount: 8 << 30, ..state(true, counters("a", Some(0), None)) };
+        assert!(
+            is_untouched(&preconditioning, &counters("a", Some(8 << 30), None)),
+            "all of it may be written"
+        );
         let between = state(false, counters("a", Some(1 << 30), None));
         assert!(is_untouched(&between, &counters("a", Some(1 << 30), None)));
         assert!(!is_untouched(&between, &counters("a", Some((1 << 30) + 512), None)), "one sector is enough");
