@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const NFS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 12049);
 const MOUNT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 12050);
 
-/// An NFS server of version 3.
+/// An NFS server of versions 3 and 4.
 pub struct Ganesha {
     /// The port mapper. The server runs in its namespaces.
     mapper: Child,
@@ -30,6 +30,8 @@ pub struct Ganesha {
     directory: PathBuf,
     nfs: Relay,
     mount: Relay,
+    /// The version in its URL.
+    version: u32,
 }
 
 impl Ganesha {
@@ -41,6 +43,17 @@ impl Ganesha {
     /// # Panics
     /// When it is installed but does not start.
     pub fn start(directory: &Path) -> Result<Ganesha, String> {
+        Ganesha::of_version(3, directory)
+    }
+
+    /// Starts a server for clients of this version, 3 or 4.
+    ///
+    /// # Errors
+    /// It cannot be started; the error says why.
+    ///
+    /// # Panics
+    /// When it is installed but does not start.
+    pub fn of_version(version: u32, directory: &Path) -> Result<Ganesha, String> {
         // SAFETY: takes nothing and cannot fail.
         if unsafe { libc::geteuid() } != 0 {
             return Err("only root can make name spaces for an NFS server".to_owned());
@@ -72,7 +85,7 @@ impl Ganesha {
         }
         let relay = |to| Relay::start(mapper.id(), to);
         let (nfs, mount) = (relay(NFS), relay(MOUNT));
-        let mut ganesha = Ganesha { mapper, server: None, started: 0, directory, nfs, mount };
+        let mut ganesha = Ganesha { mapper, server: None, started: 0, directory, nfs, mount, version };
         ganesha.restart()?;
         Ok(ganesha)
     }
@@ -129,7 +142,11 @@ impl Ganesha {
     /// The URL of its export.
     pub fn url(&self) -> String {
         let (nfs, mount) = (self.nfs.address.port(), self.mount.address.port());
-        format!("nfs://127.0.0.1{}?nfsport={nfs}&mountport={mount}", self.export().display())
+        let export = self.export();
+        match self.version {
+            4 => format!("nfs://127.0.0.1{}?version=4&nfsport={nfs}", export.display()),
+            _ => format!("nfs://127.0.0.1{}?nfsport={nfs}&mountport={mount}", export.display()),
+        }
     }
 
     /// The directory with its files.
@@ -174,12 +191,12 @@ fn end(child: Option<Child>) {
 fn configuration(directory: &Path) -> String {
     let export = directory.join("export").display().to_string();
     format!(
-        "NFS_CORE_PARAM {{ NFS_Port = {}; MNT_Port = {}; Protocols = 3; Enable_NLM = false; Enable_RQUOTA = false; \
+        "NFS_CORE_PARAM {{ NFS_Port = {}; MNT_Port = {}; Protocols = 3, 4; Enable_NLM = false; Enable_RQUOTA = false; \
          Enable_UDP = false; }}\n\
-         NFSV4 {{ Graceless = true; RecoveryBackend = fs; }}\n\
+         NFSV4 {{ Graceless = true; RecoveryBackend = fs; Minor_Versions = 1; }}\n\
          NFS_KRB5 {{ Active_krb5 = false; }}\n\
          EXPORT {{ Export_Id = 1; Path = {export}; Pseudo = {export}; Access_Type = RW; Squash = None; SecType = sys; \
-         Protocols = 3; Transports = TCP; FSAL {{ Name = VFS; }} }}\n",
+         Protocols = 3, 4; Transports = TCP; FSAL {{ Name = VFS; }} }}\n",
         NFS.port(),
         MOUNT.port()
     )
