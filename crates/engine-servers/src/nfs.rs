@@ -1,6 +1,6 @@
-//! `nfs`: files on a server of NFS version 3.
+//! `nfs`: files on a server of NFS version 3 or 4.1.
 //!
-//! A read is READ, a write WRITE and a sync COMMIT. The job's depth limits how many requests are in flight, all on
+//! A read is READ, a write WRITE and a sync COMMIT. What differs between the versions is in `iolite_nfs`. The job's depth limits how many requests are in flight, all on
 //! one connection. There are no threads: the worker drives the connection when it queues and when it reaps.
 //!
 //! As for any client, the server answers a write when it has the data in its memory, unless the job sets `sync=`. If
@@ -63,7 +63,8 @@ impl NfsEngine {
             0 => UNLIMITED,
             limit => Duration::from_micros(limit),
         };
-        let limits = Limits { patience, keep: config.keeps_writes.then_some(options.nfs_uncommitted) };
+        let keep = config.keeps_writes.then_some(options.nfs_uncommitted);
+        let limits = Limits { patience, keep, depth: u32::try_from(config.depth).unwrap_or(u32::MAX) };
         let idle = address.idle.clone();
         let session = Session::connect(address, limits, Some((is_asked_to_stop, LAST_WAIT)))
             .map_err(|error| refused(error.errno(), error.to_string()))?;
@@ -230,6 +231,12 @@ impl Engine for NfsEngine {
                 counts.rewritten, counts.rewritten_bytes
             ));
         }
+        if counts.sessions > 0 {
+            lines.push(format!(
+                "nfs: the server had ended the session, and another one was made: {}",
+                counts.sessions
+            ));
+        }
         if counts.busy > 0 {
             lines.push(format!("nfs: requests that the server was too busy for at first: {}", counts.busy));
         }
@@ -238,6 +245,10 @@ impl Engine for NfsEngine {
 
     fn stage_ends(&self, unit: u32) -> Option<StageEnds> {
         answered_at(*self.answered.get(unit)?)
+    }
+
+    fn keep_alive(&mut self) {
+        self.session.keep_alive();
     }
 
     fn stop_repeating(&mut self) {

@@ -42,6 +42,7 @@ trait Erased {
     fn first_byte(&self, unit: u32) -> Option<u64>;
     fn stage_ends(&self, unit: u32) -> Option<StageEnds>;
     fn requests(&self) -> Requests;
+    fn keep_alive(&mut self);
     fn stop_repeating(&mut self);
     fn leave(&mut self);
     fn sync_file(&mut self, index: u32) -> Option<io::Result<()>>;
@@ -130,6 +131,10 @@ impl<E: Engine> Erased for E {
 
     fn requests(&self) -> Requests {
         Engine::requests(self)
+    }
+
+    fn keep_alive(&mut self) {
+        Engine::keep_alive(self);
     }
 
     fn stop_repeating(&mut self) {
@@ -257,6 +262,10 @@ impl<const SYNCHRONOUS: bool> Engine for BoxedEngine<SYNCHRONOUS> {
 
     fn requests(&self) -> Requests {
         self.0.requests()
+    }
+
+    fn keep_alive(&mut self) {
+        self.0.keep_alive();
     }
 
     fn stop_repeating(&mut self) {

@@ -394,6 +394,10 @@ pub trait Engine {
         Requests::default()
     }
 
+    /// Called again and again while the job waits with nothing in flight: an engine whose server forgets silent clients
+    /// says something to it in time. Must not wait.
+    fn keep_alive(&mut self) {}
+
     /// The job has been asked to end: failed requests are no longer repeated, and requests that a library does not
     /// complete are abandoned after a while.
     fn stop_repeating(&mut self) {}

@@ -1,6 +1,6 @@
 //! Errors of NFS.
 
-use crate::status::status;
+use crate::protocol::Version;
 use iolite_types::describe_error;
 use std::io;
 use std::time::Duration;
@@ -9,13 +9,18 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NfsError {
     /// The server refuses the operation.
-    #[error("{what}: {} ({})", status(*.code).1, status(*.code).2)]
+    #[error("{what}: {} ({})", version.status(*.code).1, version.status(*.code).2)]
     Refused {
         /// The operation.
         what: String,
         /// The status in the protocol.
         code: u32,
+        /// The version of the protocol.
+        version: Version,
     },
+    /// The server no longer knows the session of NFS 4.
+    #[error("the server ended the session: {} ({})", Version::Four.status(*.0).1, Version::Four.status(*.0).2)]
+    SessionLost(u32),
     /// The server does not let this client mount the export.
     #[error("cannot mount {export}: {why}")]
     Mount {
@@ -95,7 +100,8 @@ impl NfsError {
     /// The system's error number that fits best.
     pub fn errno(&self) -> i32 {
         match self {
-            NfsError::Refused { code, .. } => status(*code).0,
+            NfsError::Refused { code, version, .. } => version.status(*code).0,
+            NfsError::SessionLost(code) => Version::Four.status(*code).0,
             NfsError::Mount { errno, .. }
             | NfsError::Unreachable { errno, .. }
             | NfsError::Lost { errno, .. } => *errno,

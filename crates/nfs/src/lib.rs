@@ -1,4 +1,4 @@
-//! Files on NFS servers (version 3 over TCP): many requests at a time, from one thread, over one connection.
+//! Files on NFS servers (versions 3 and 4.1, over TCP): many requests at a time, from one thread, over one connection.
 //!
 //! [`Session`] sends and receives only when its owner calls it ([`Session::flush`], [`Session::drive`]). There is no
 //! thread and no queue in between. Written data goes from the caller's memory to the socket, and the data of large
@@ -21,24 +21,24 @@
 //! | `rpc.rs` | calls and replies of remote procedures; the caller's credentials |
 //! | `socket.rs` | connects to a server |
 //! | `connection.rs` | sends and receives records on one socket |
-//! | `mount.rs` | finds the server's ports and mounts an export |
-//! | `protocol.rs` | the procedures of NFS and their answers |
-//! | `status.rs` | the statuses in these answers |
-//! | `session.rs` | requests in flight; `session/`: files, names, uncommitted data, reconnecting |
+//! | `protocol.rs` | what versions of the protocol have in common, and have to provide |
+//! | `v3.rs`, `v3/` | version 3: procedures, the mount protocol, statuses |
+//! | `v4.rs`, `v4/` | version 4.1: compounds, sessions, open files, statuses |
+//! | `session.rs` | requests in flight; `session/`: files, names, uncommitted data, reconnecting, calls that wait for their answer |
 
 mod connection;
 mod error;
-mod mount;
 mod protocol;
 mod rpc;
 mod session;
 mod socket;
-mod status;
 mod url;
+mod v3;
+mod v4;
 mod xdr;
 
 pub use self::error::NfsError;
-pub use self::protocol::{Attributes, Kind};
+pub use self::protocol::{Attributes, Kind, Version};
 pub use self::session::{Counts, Done, Handle, Limits, Session, Stability};
 pub use self::socket::Stopping;
 pub use self::url::{Address, UrlError};

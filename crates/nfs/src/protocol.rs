@@ -1,29 +1,45 @@
-//! The procedures of NFS version 3 (RFC 1813): their numbers and answers.
+//! What the versions of the protocol have in common, and what each has to provide.
 
-use crate::NfsError;
-use crate::rpc::Program;
-use crate::xdr::Reader;
-
-pub(crate) const NFS: Program = Program { number: 100_003, version: 3 };
-
-/// The procedures that this client uses.
-pub(crate) mod procedure {
-    pub(crate) const GETATTR: u32 = 1;
-    pub(crate) const SETATTR: u32 = 2;
-    pub(crate) const LOOKUP: u32 = 3;
-    pub(crate) const READ: u32 = 6;
-    pub(crate) const WRITE: u32 = 7;
-    pub(crate) const CREATE: u32 = 8;
-    pub(crate) const MKDIR: u32 = 9;
-    pub(crate) const REMOVE: u32 = 12;
-    pub(crate) const READDIRPLUS: u32 = 17;
-    pub(crate) const FSSTAT: u32 = 18;
-    pub(crate) const FSINFO: u32 = 19;
-    pub(crate) const COMMIT: u32 = 21;
-}
+use crate::rpc::Caller;
+use crate::session::{Calls, Opened, Session, What};
+use crate::xdr::{Reader, Writer};
+use crate::{NfsError, v3, v4};
 
 /// The maximum length of a handle in bytes.
-pub(crate) const HANDLE: usize = 64;
+pub(crate) const HANDLE: usize = 128;
+
+/// The status of a server that is busy with the request: try again later. (`NFS3ERR_JUKEBOX`, `NFS4ERR_DELAY`.)
+pub(crate) const BUSY: u32 = 10008;
+
+/// The maximum number of bytes of a read or a write, whatever more the server accepts.
+pub(crate) const MOST_MOVED: usize = 32 << 20;
+
+/// A version of the protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// Version 3 (RFC 1813).
+    #[default]
+    Three,
+    /// Version 4, with minor version 1 (RFC 8881).
+    Four,
+}
+
+impl Version {
+    pub(crate) fn protocol(self) -> &'static dyn Protocol {
+        match self {
+            Version::Three => &v3::Three,
+            Version::Four => &v4::Four,
+        }
+    }
+
+    /// The meaning of a status: the system's error number, the protocol's name, and a description.
+    pub(crate) fn status(self, code: u32) -> (i32, &'static str, &'static str) {
+        match self {
+            Version::Three => v3::status(code),
+            Version::Four => v4::status(code),
+        }
+    }
+}
 
 /// Kinds of directory entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +54,18 @@ pub enum Kind {
     Other,
 }
 
+impl Kind {
+    /// Both versions number the kinds alike.
+    pub(crate) fn of(number: u32) -> Kind {
+        match number {
+            1 => Kind::File,
+            2 => Kind::Directory,
+            5 => Kind::Link,
+            _ => Kind::Other,
+        }
+    }
+}
+
 /// The attributes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
@@ -49,37 +77,6 @@ pub struct Attributes {
     pub used: u64,
 }
 
-impl Attributes {
-    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Attributes, NfsError> {
-        let kind = match reader.u32()? {
-            1 => Kind::File,
-            2 => Kind::Directory,
-            5 => Kind::Link,
-            _ => Kind::Other,
-        };
-        // Mode, links, user, group.
-        reader.take(16)?;
-        let (size, used) = (reader.u64()?, reader.u64()?);
-        // Device, file system, number, three times.
-        reader.take(8 + 8 + 8 + 24)?;
-        Ok(Attributes { kind, size, used })
-    }
-
-    /// Reads optional attributes; `None` = the server has left them out.
-    pub(crate) fn after(reader: &mut Reader<'_>) -> Result<Option<Attributes>, NfsError> {
-        Ok(if reader.boolean()? { Some(Attributes::read(reader)?) } else { None })
-    }
-}
-
-/// Skips the attributes of a file before and after a change.
-pub(crate) fn skip_change(reader: &mut Reader<'_>) -> Result<(), NfsError> {
-    if reader.boolean()? {
-        reader.take(24)?;
-    }
-    Attributes::after(reader)?;
-    Ok(())
-}
-
 /// A server's verifier, which changes when the server restarts.
 pub(crate) type Verifier = [u8; 8];
 
@@ -88,14 +85,155 @@ pub(crate) fn verifier(reader: &mut Reader<'_>) -> Result<Verifier, NfsError> {
     Ok(bytes.try_into().expect("there are eight"))
 }
 
-/// Reads the beginning of an answer to a read: whether the file ends after the data, and how much data follows.
-pub(crate) fn read_head(reader: &mut Reader<'_>) -> Result<(bool, usize), NfsError> {
-    Attributes::after(reader)?;
-    let count = reader.u32()? as usize;
-    let is_end = reader.boolean()?;
-    let length = reader.u32()? as usize;
-    if length != count {
-        return Err(NfsError::Malformed);
-    }
-    Ok((is_end, length))
+/// The kind of a call whose answer a function of the session waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// A procedure of version 3.
+    Procedure(u32),
+    /// Operations of version 4. The server keeps the answer if repeating them would do something else.
+    Compound {
+        /// How many.
+        operations: u32,
+        /// The server keeps the answer.
+        is_kept: bool,
+    },
+    /// One operation of version 4 that needs no session.
+    WithoutSession,
 }
+
+/// What the answer to a read, a write or a commit says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The server refuses, with this status.
+    Refused(u32),
+    /// So many bytes follow, and the file may end after them.
+    Read {
+        /// The file ends after the data.
+        is_end: bool,
+        /// The number of bytes.
+        length: usize,
+    },
+    /// So many bytes were written.
+    Written {
+        /// The number of bytes.
+        count: usize,
+        /// They are on stable storage.
+        is_stable: bool,
+        /// The server's verifier.
+        verifier: Verifier,
+    },
+    /// Earlier writes are on stable storage, if the verifier has not changed.
+    Committed(Verifier),
+    /// The lease is renewed.
+    Renewed,
+}
+
+/// An entry of a directory.
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    /// `None` = the server has not told it.
+    pub(crate) kind: Option<Kind>,
+}
+
+/// A part of a directory.
+pub(crate) struct Page {
+    pub(crate) entries: Vec<Entry>,
+    /// Where the next part begins.
+    pub(crate) cookie: u64,
+    /// The server's proof that the cookie is still valid.
+    pub(crate) proof: [u8; 8],
+    /// There is no next part.
+    pub(crate) is_end: bool,
+}
+
+/// A version of the protocol: how requests and answers look, and what they act on.
+///
+/// Paths are for messages. Functions that get the session make calls and wait for their answers.
+pub(crate) trait Protocol: Sync {
+    fn version(&self) -> Version;
+
+    /// Appends the call in this slot, without the data of a write. Returns where it begins.
+    fn write_request(&self, to: &mut Vec<u8>, calls: &Calls, place: usize, caller: &Caller) -> usize;
+
+    /// Reads the answer to a read, a write or a commit, up to the data of a read.
+    fn read_answer(&self, what: What, reader: &mut Reader<'_>) -> Result<Answer, NfsError>;
+
+    /// Learns the root and the limits of the server, on the first connection.
+    fn begin(&self, session: &mut Session) -> Result<(), NfsError>;
+
+    /// Makes a new connection ready for calls.
+    fn resume(&self, session: &mut Session) -> Result<(), NfsError>;
+
+    /// Opens files again whose state the server no longer knows.
+    fn reopen(&self, session: &mut Session) -> Result<(), NfsError>;
+
+    /// Takes leave of the server.
+    fn leave(&self, session: &mut Session);
+
+    /// The entry of a directory: its handle and attributes; `None` = there is none.
+    fn look_up(
+        &self,
+        session: &mut Session,
+        directory: &[u8],
+        name: &str,
+        path: &str,
+    ) -> Result<Option<(Vec<u8>, Attributes)>, NfsError>;
+
+    fn attributes(&self, session: &mut Session, handle: &[u8], path: &str) -> Result<Attributes, NfsError>;
+
+    /// Makes a directory, unless there is one, and returns its handle.
+    fn make_directory(
+        &self,
+        session: &mut Session,
+        directory: &[u8],
+        name: &str,
+        path: &str,
+    ) -> Result<Vec<u8>, NfsError>;
+
+    /// Opens a regular file.
+    fn open(&self, session: &mut Session, handle: Vec<u8>, path: &str) -> Result<Opened, NfsError>;
+
+    /// Opens a regular file, and creates it if there is none.
+    fn create(
+        &self,
+        session: &mut Session,
+        directory: &[u8],
+        name: &str,
+        path: &str,
+    ) -> Result<Opened, NfsError>;
+
+    fn close(&self, session: &mut Session, file: &Opened) -> Result<(), NfsError>;
+
+    fn set_size(&self, session: &mut Session, file: &Opened, size: u64) -> Result<(), NfsError>;
+
+    /// How many bytes are free for this user.
+    fn free(&self, session: &mut Session) -> Result<u64, NfsError>;
+
+    /// Writes on the current connection. Returns how many bytes were written, and the server's verifier.
+    fn write_now(
+        &self,
+        session: &mut Session,
+        file: &Opened,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<(usize, Verifier), NfsError>;
+
+    /// Commits all writes to a file, on the current connection.
+    fn commit_now(&self, session: &mut Session, file: &Opened) -> Result<Verifier, NfsError>;
+
+    /// Removes an entry of a directory, on the current connection.
+    fn remove(&self, session: &mut Session, directory: &[u8], name: &str, path: &str)
+    -> Result<(), NfsError>;
+
+    /// The part of a directory that begins at this cookie.
+    fn list(
+        &self,
+        session: &mut Session,
+        directory: &[u8],
+        from: (u64, [u8; 8]),
+        path: &str,
+    ) -> Result<Page, NfsError>;
+}
+
+/// Appends the arguments of a call.
+pub(crate) type Arguments<'a> = &'a dyn Fn(&mut Writer<'_>);

@@ -82,6 +82,18 @@ pub(crate) fn end(bytes: &mut [u8], start: usize, beside: usize) {
     bytes[start..start + 4].copy_from_slice(&(LAST | length).to_be_bytes());
 }
 
+/// Whether a record, after its number, is a call of the server rather than a reply.
+pub(crate) fn is_call(reader: &Reader<'_>) -> bool {
+    reader.clone().u32() == Ok(0)
+}
+
+/// Appends the answer to a call of the server with this number: there is no such program here.
+pub(crate) fn decline(bytes: &mut Vec<u8>, id: u32) {
+    let start = bytes.len();
+    Writer(bytes).u32(0).u32(id).u32(1).u32(0).u32(0).u32(0).u32(1);
+    end(bytes, start, 0);
+}
+
 /// Reads the head of a reply, after its number. The results of the call follow.
 pub(crate) fn accepted(reader: &mut Reader<'_>) -> Result<(), NfsError> {
     let said = |text: &str| Err(NfsError::Call(text.to_owned()));
@@ -90,7 +102,10 @@ pub(crate) fn accepted(reader: &mut Reader<'_>) -> Result<(), NfsError> {
         (1, 1) => {
             return match reader.u32()? {
                 0 => said("it speaks another version of the RPC protocol"),
-                _ => said("it does not accept the credentials (AUTH_SYS)"),
+                _ => said(
+                    "it does not accept the credentials (AUTH_SYS); if it requires Kerberos, which this engine does not \
+                     support, export it with sec=sys as well",
+                ),
             };
         }
         _ => return Err(NfsError::Malformed),

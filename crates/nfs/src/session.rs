@@ -4,19 +4,20 @@ mod calls;
 mod file;
 mod mending;
 mod names;
+mod plain;
 #[cfg(test)]
 mod tests;
 
-use self::calls::{Calls, What};
-use self::file::File;
-use crate::NfsError;
+pub(crate) use self::calls::{Calls, What};
+pub(crate) use self::file::{File, Opened};
+
 use crate::connection::{Broken, Connection};
-use crate::mount::{mount, port_of_nfs};
-use crate::protocol::{Attributes, NFS, procedure};
+use crate::protocol::Version;
 use crate::rpc::{self, Caller};
 use crate::socket::{Deadline, Stopping, connect};
 use crate::url::Address;
-use crate::xdr::{Reader, Writer, padding};
+use crate::xdr::padding;
+use crate::{NfsError, v3, v4};
 use iolite_types::describe_error;
 use std::io;
 use std::time::{Duration, Instant};
@@ -41,6 +42,8 @@ pub struct Limits {
     /// The limit for copies of written data that is not on stable storage yet, in bytes. A commit is sent before the
     /// copies reach it. `None` = do not keep copies.
     pub keep: Option<u64>,
+    /// How many requests the owner has in flight, at most.
+    pub depth: u32,
 }
 
 /// A finished unit.
@@ -69,40 +72,46 @@ pub struct Counts {
     pub rewritten_bytes: u64,
     /// How often the server was too busy for a request.
     pub busy: u64,
+    /// Sessions of version 4 that were made because the server had ended the one before.
+    pub sessions: u64,
+    /// Files that were opened again because the server no longer knew them.
+    pub reopened: u64,
 }
 
 /// A connection to a server, and everything in flight on it.
 pub struct Session {
-    address: Address,
+    pub(crate) address: Address,
     /// The server with its port, for messages.
     server: String,
     port: u16,
-    limits: Limits,
+    pub(crate) limits: Limits,
     caller: Caller,
+    /// What a server of version 4 knows of this client.
+    pub(crate) client: v4::Client,
     /// When the job was asked to end, and the patience until then.
     hurried: Option<(Instant, Duration)>,
     /// How calls that wait notice that the job was asked to end.
     stopping: Option<Stopping>,
-    connection: Option<Connection>,
+    pub(crate) connection: Option<Connection>,
     /// The state of a connection that was lost and is not restored yet.
     broken: Option<mending::Gap>,
     /// The time of the last attempt to connect again.
     tried: Option<Instant>,
-    calls: Calls,
-    root: Vec<u8>,
+    pub(crate) calls: Calls,
+    pub(crate) root: Vec<u8>,
     /// The largest reads and writes that the server accepts.
-    most_read: usize,
-    most_written: usize,
+    pub(crate) most_read: usize,
+    pub(crate) most_written: usize,
     /// When the server last sent data, or when the first request was sent after a time without requests in flight.
     heard: Instant,
 }
 
 impl Session {
-    /// Connects to a server and mounts the export. With `stopping`, this and all calls that wait for their answer check
+    /// Connects to a server and finds the export. With `stopping`, this and all calls that wait for their answer check
     /// repeatedly whether the job was asked to end. Then they act as after [`Session::hurry`].
     ///
     /// # Errors
-    /// The server cannot be reached, or refuses the mount.
+    /// The server cannot be reached, or refuses access to the export.
     pub fn connect(
         address: Address,
         limits: Limits,
@@ -110,8 +119,13 @@ impl Session {
     ) -> Result<Session, NfsError> {
         let caller = Caller::new(&address);
         let mut deadline = Deadline::new(limits.patience, stopping);
-        let root = mount(&address, &caller, &mut deadline)?;
-        let port = port_of_nfs(&address, &caller, &mut deadline)?;
+        let (root, port) = match address.version {
+            Version::Three => (
+                v3::mount(&address, &caller, &mut deadline)?,
+                v3::port_of_nfs(&address, &caller, &mut deadline)?,
+            ),
+            Version::Four => (Vec::new(), address.nfs_port.unwrap_or(v3::USUAL_PORT)),
+        };
         let host = &address.host;
         let server = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
         let mut session = Session {
@@ -124,7 +138,8 @@ impl Session {
             connection: None,
             broken: None,
             tried: None,
-            calls: Calls::new(limits.keep.is_some(), limits.patience),
+            calls: Calls::new(address.version, limits.keep.is_some(), limits.patience),
+            client: v4::Client::new(limits.depth),
             root,
             most_read: 4096,
             most_written: 4096,
@@ -136,7 +151,7 @@ impl Session {
         if let Some(left) = deadline.left_after_the_end() {
             session.hurry(left);
         }
-        session.learn_limits()?;
+        session.calls.protocol.begin(&mut session)?;
         if let (Some(_), Some((_, longest))) = (session.hurried, stopping) {
             session.wait_for(limits.patience.min(longest));
         }
@@ -148,25 +163,9 @@ impl Session {
         made.map_err(|error| deadline.error(&self.server, &error))
     }
 
-    /// Asks the server for the largest reads and writes that it accepts.
-    fn learn_limits(&mut self) -> Result<(), NfsError> {
-        let root = self.root.clone();
-        let answer = self.call(procedure::FSINFO, |writer| {
-            writer.opaque(&root);
-        })?;
-        let mut reader = Reader::new(&answer);
-        self.granted(&mut reader, || "FSINFO".to_owned())?;
-        Attributes::after(&mut reader)?;
-        let (most_read, _, _, most_written) = (reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?);
-        // (No real server answers zero. The minimum makes sure that requests can be sent at all.)
-        self.most_read = (most_read as usize).clamp(512, 32 << 20);
-        self.most_written = (most_written as usize).clamp(512, 32 << 20);
-        Ok(())
-    }
-
-    /// Keeps a file that has this handle on the server.
-    fn keep_file(&mut self, handle: Vec<u8>, name: String) -> Handle {
-        let file = File::new(handle, name);
+    /// Keeps an open file.
+    fn keep_file(&mut self, opened: Opened) -> Handle {
+        let file = File::new(opened);
         let files = &mut self.calls.files;
         match files.iter().position(Option::is_none) {
             Some(place) => {
@@ -260,37 +259,35 @@ impl Session {
     }
 
     /// Writes a call, which the next flush sends. Without a connection, the call is sent when the connection is
-    /// restored.
+    /// restored; without a free slot in the session of version 4, when there is one.
     fn send(&mut self, place: usize) {
         let Some(connection) = &mut self.connection else { return };
-        let slot = &self.calls.slots[place];
-        let Some(file) = &self.calls.files[slot.file as usize] else { return };
+        let calls = &mut self.calls;
+        if self.address.version == Version::Four && calls.slots[place].session_slot.is_none() {
+            calls.slots[place].session_slot = calls.table.take();
+            if calls.slots[place].session_slot.is_none() {
+                calls.waiting.push_back(place);
+                return;
+            }
+        }
         let head = connection.head();
-        let number = match slot.what {
-            What::Read => procedure::READ,
-            What::Write => procedure::WRITE,
-            _ => procedure::COMMIT,
-        };
-        let start = rpc::begin(head, slot.id, NFS, number, &self.caller);
-        let mut writer = Writer(head);
-        writer.opaque(&file.handle);
+        let start = calls.protocol.write_request(head, calls, place, &self.caller);
+        let slot = &calls.slots[place];
         match slot.what {
             What::Write => {
-                let length = slot.length as u32;
-                writer.u64(slot.offset).u32(length).u32(slot.stability as u32).u32(length);
                 let padding = padding(slot.length);
                 rpc::end(head, start, slot.length + padding);
                 connection.body(slot.at, slot.length, padding);
             }
-            // A commit covers the whole file.
-            What::Commit => {
-                writer.u64(0).u32(0);
-                rpc::end(head, start, 0);
-            }
-            _ => {
-                writer.u64(slot.offset).u32(slot.length as u32);
-                rpc::end(head, start, 0);
-            }
+            _ => rpc::end(head, start, 0),
+        }
+    }
+
+    /// Sends calls that have waited for a slot of the session.
+    fn send_waiting(&mut self) {
+        while !self.calls.waiting.is_empty() && self.connection.is_some() && self.calls.table.has_free() {
+            let Some(place) = self.calls.waiting.pop_front() else { return };
+            self.send(place);
         }
     }
 
@@ -319,7 +316,7 @@ impl Session {
     }
 
     /// Limits each wait for the server.
-    fn wait_for(&mut self, patience: Duration) {
+    pub(crate) fn wait_for(&mut self, patience: Duration) {
         self.limits.patience = patience;
         self.calls.patience = patience;
     }
@@ -381,6 +378,17 @@ impl Session {
             Err(Broken::System(error)) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
             Err(broken) => self.note_broken(broken),
         }
+        if self.calls.table.is_lost() && self.connection.is_some() {
+            self.lose_connection("the server has restarted", None);
+        }
+        if !self.calls.waiting.is_empty() {
+            self.send_waiting();
+            self.flush();
+        }
+        if self.calls.has_doubtful && self.connection.is_some() {
+            // (If the connection is lost meanwhile, the next one opens them.)
+            let _ = self.calls.protocol.reopen(self);
+        }
         if self.calls.is_restless && self.connection.is_some() {
             self.restore_after_flight()?;
         }
@@ -398,6 +406,7 @@ impl Session {
     /// Resends requests that the server has performed only in part, or was too busy for. Returns the time until the
     /// next one is due.
     fn resend(&mut self) -> Option<Duration> {
+        self.send_waiting();
         while let Some(place) = self.calls.again.pop() {
             self.calls.renew(place);
             self.send(place);
@@ -435,64 +444,27 @@ impl Session {
         NfsError::Silent { server: self.server.clone(), within: self.within() }
     }
 
-    /// Makes a call and waits for the answer. Repeats the call if the server is busy or the connection is lost.
-    fn call(&mut self, number: u32, arguments: impl Fn(&mut Writer<'_>)) -> Result<Vec<u8>, NfsError> {
-        self.over_any_connection(|session| session.patiently(number, &arguments))
-    }
-
-    /// Makes a call on the current connection only, and waits for the answer. If the connection is lost, the error is
-    /// [`NfsError::Unreachable`].
-    fn call_once(&mut self, number: u32, arguments: impl Fn(&mut Writer<'_>)) -> Result<Vec<u8>, NfsError> {
-        let lost = || NfsError::Unreachable {
-            server: String::new(),
-            why: "the connection was lost".to_owned(),
-            errno: libc::ECONNRESET,
-        };
-        if self.calls.room() == 0 {
-            return Err(NfsError::Call("too many calls are in flight".to_owned()));
+    /// Renews the lease of version 4 if nothing else has for a while. Call this again and again while nothing is in
+    /// flight; it does not wait.
+    pub fn keep_alive(&mut self) {
+        let Some(renewal) = self.client.renewal() else { return };
+        if self.connection.is_none() {
+            return;
         }
-        if self.calls.open() == self.calls.later.len() {
+        if self.calls.open() == 0 {
+            if self.heard.elapsed() < renewal {
+                return;
+            }
             self.heard = Instant::now();
+            let place = self.calls.begin(What::Renew, None, u32::MAX, (0, std::ptr::null_mut(), 0));
+            self.send(place);
         }
-        let connection = self.connection.as_mut().ok_or_else(lost)?;
-        let place = self.calls.begin(What::Plain, None, 0, (0, std::ptr::null_mut(), 0));
-        let id = self.calls.slots[place].id;
-        let head = connection.head();
-        let start = rpc::begin(head, id, NFS, number, &self.caller);
-        arguments(&mut Writer(head));
-        rpc::end(head, start, 0);
-        self.calls.answer = None;
-        loop {
-            match &self.calls.answer {
-                Some((answered, _)) if *answered == place => {
-                    let (_, answer) = self.calls.answer.take().expect("there is an answer");
-                    return answer;
-                }
-                _ => {}
-            }
-            self.look_for_the_end();
-            let Some(connection) = &mut self.connection else {
-                self.calls.abandon(place);
-                return Err(lost());
-            };
-            match connection.exchange(None, &mut self.calls) {
-                Ok(true) => self.hear(),
-                Ok(false) => self.check_silence(),
-                Err(Broken::System(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(broken) => {
-                    self.calls.abandon(place);
-                    self.note_broken(broken);
-                    return Err(lost());
-                }
-            }
-        }
+        let _ = self.drive(Some(Duration::ZERO));
     }
+}
 
-    /// Reads the status of an answer. An error status becomes an error.
-    fn granted(&self, reader: &mut Reader<'_>, what: impl FnOnce() -> String) -> Result<(), NfsError> {
-        match reader.u32()? {
-            0 => Ok(()),
-            code => Err(NfsError::Refused { what: what(), code }),
-        }
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.calls.protocol.leave(self);
     }
 }

@@ -1,5 +1,7 @@
 //! Parses URLs in the form of libnfs: `nfs://SERVER[:PORT]/EXPORT[?KEY=VALUE[&…]]`.
 
+use crate::protocol::Version;
+
 /// The address of an export, and the user for the requests to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Address {
@@ -7,7 +9,9 @@ pub struct Address {
     pub host: String,
     /// The path of the export on the server, or of a directory in it.
     pub export: String,
-    /// The port of NFS; `None` = ask the server's port mapper.
+    /// The version of the protocol.
+    pub version: Version,
+    /// The port of NFS; `None` = ask the server's port mapper (version 3), or 2049 (version 4).
     pub nfs_port: Option<u16>,
     /// The port of the mount protocol; `None` = ask the server's port mapper.
     pub mount_port: Option<u16>,
@@ -35,7 +39,7 @@ pub enum UrlError {
     Export,
     /// The URL has a user or a password before the server.
     #[error(
-        "NFS 3 knows no names and passwords; give the user with ?uid= and gid= (an @ in the export is written %40)"
+        "NFS knows no names and passwords; give the user with ?uid= and gid= (an @ in the export is written %40)"
     )]
     User,
     /// A parameter has an invalid value.
@@ -96,6 +100,9 @@ impl Address {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
             address.take(key, value)?;
         }
+        if address.version == Version::Four && address.mount_port.is_some() {
+            address.idle.push("mountport".to_owned());
+        }
         Ok(address)
     }
 
@@ -107,14 +114,13 @@ impl Address {
         };
         let number = || value.parse::<u32>().map(Some).map_err(|_| wrong("a number is needed"));
         match key {
-            "version" | "vers" => match value {
-                "3" => {}
-                _ => {
-                    return Err(wrong(
-                        "this engine speaks version 3, which nearly every server does; use version=3",
-                    ));
+            "version" | "vers" => {
+                self.version = match value {
+                    "3" => Version::Three,
+                    "4" | "4.1" => Version::Four,
+                    _ => return Err(wrong("this engine speaks version 3 and, as version=4, version 4.1")),
                 }
-            },
+            }
             "nfsport" | "port" => self.nfs_port = port()?,
             "mountport" => self.mount_port = port()?,
             "uid" => self.uid = number()?,
@@ -194,6 +200,7 @@ mod tests {
         let expected = Address {
             host: "h".into(),
             export: "/a/b c".into(),
+            version: Version::Three,
             nfs_port: Some(2050),
             mount_port: Some(12),
             uid: Some(5),
@@ -206,6 +213,11 @@ mod tests {
         assert_eq!(host("nfs://[::1]:7/x"), Ok(("::1".into(), Some(7))));
         assert_eq!(host("nfs://fe80::1/x"), Ok(("fe80::1".into(), None)));
         assert_eq!(host("nfs://[::1]/x?nfsport=8"), Ok(("::1".into(), Some(8))));
+        let version =
+            |words: &str| Address::parse(&format!("nfs://h/x?{words}")).map(|address| address.version);
+        assert_eq!((version("version=4"), version("vers=4.1")), (Ok(Version::Four), Ok(Version::Four)));
+        let idle = Address::parse("nfs://h/x?version=4&mountport=5").unwrap().idle;
+        assert_eq!(idle, ["mountport"], "version 4 has no mount protocol");
         assert_eq!(Address::parse("nfs://h/").unwrap().export, "/");
         assert_eq!(Address::parse("nfs://[::1]/at@home").unwrap().export, "/at@home");
         assert_eq!(Address::parse("nfs://h:7/at%40home").unwrap().export, "/at@home");
@@ -220,7 +232,10 @@ mod tests {
             ("nfs://me:sesame@h/x", "knows no names and passwords"),
             ("nfs://me:ses/ame@h/x", "knows no names and passwords"),
             ("nfs://me:s/esame?@h/x", "an @ in the export is written %40"),
-            ("nfs://h/x?version=4", "version=4: this engine speaks version 3"),
+            (
+                "nfs://h/x?version=4.0",
+                "version=4.0: this engine speaks version 3 and, as version=4, version 4.1",
+            ),
             ("nfs://h/x?nfsport=0", "nfsport=0: a port is a number"),
             ("nfs://h:y/x", "port=y: a port is a number"),
             ("nfs://h/x?uid=me", "uid=me: a number is needed"),

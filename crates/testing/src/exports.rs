@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const NFS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 12049);
 const MOUNT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 12050);
 
-/// An NFS server of version 3.
+/// An NFS server of versions 3 and 4.
 pub struct Ganesha {
     /// The port mapper. The server runs in its namespaces.
     mapper: Child,
@@ -30,6 +30,13 @@ pub struct Ganesha {
     directory: PathBuf,
     nfs: Relay,
     mount: Relay,
+    /// The version in its URL.
+    version: u32,
+    export: PathBuf,
+    /// The seconds after which it forgets a silent client of version 4; 0 = the usual time.
+    lease: u32,
+    /// After a restart, it first waits for its earlier clients of version 4.
+    has_grace: bool,
 }
 
 impl Ganesha {
@@ -41,6 +48,28 @@ impl Ganesha {
     /// # Panics
     /// When it is installed but does not start.
     pub fn start(directory: &Path) -> Result<Ganesha, String> {
+        Ganesha::of_version(3, directory)
+    }
+
+    /// Starts a server for clients of this version, 3 or 4.
+    ///
+    /// # Errors
+    /// It cannot be started; the error says why.
+    ///
+    /// # Panics
+    /// When it is installed but does not start.
+    pub fn of_version(version: u32, directory: &Path) -> Result<Ganesha, String> {
+        Ganesha::with_room(version, directory, None)
+    }
+
+    /// Starts a server whose export has room for so many bytes; `None` = for as much as `directory`.
+    ///
+    /// # Errors
+    /// It cannot be started; the error says why.
+    ///
+    /// # Panics
+    /// When it is installed but does not start.
+    pub fn with_room(version: u32, directory: &Path, room: Option<u64>) -> Result<Ganesha, String> {
         // SAFETY: takes nothing and cannot fail.
         if unsafe { libc::geteuid() } != 0 {
             return Err("only root can make name spaces for an NFS server".to_owned());
@@ -54,13 +83,15 @@ impl Ganesha {
             }
         }
         let directory = directory.join("nfs");
-        fs::create_dir_all(directory.join("export")).map_err(|error| error.to_string())?;
-        fs::write(directory.join("conf"), configuration(&directory)).map_err(|error| error.to_string())?;
-        let script = "mount -t tmpfs none /run && mount -t tmpfs none /var/lib/nfs && ip link set lo up && { rpcbind -f & wait; }";
+        let mut export = directory.join("export");
+        fs::create_dir_all(&export).map_err(|error| error.to_string())?;
+        let small = room.map(|room| format!("mount -t tmpfs -o size={room} none {} && ", export.display()));
+        let script = small.unwrap_or_default()
+            + "mount -t tmpfs none /run && mount -t tmpfs none /var/lib/nfs && ip link set lo up && { rpcbind -f & wait; }";
         // The mapper changes its user, which clears its parent-death signal. So it gets a process namespace: all
         // processes there die with the first one.
         let mut command = Command::new("unshare");
-        command.args(["-m", "-n", "-p", "-f", "--kill-child", "sh", "-c", script]);
+        command.args(["-m", "-n", "-p", "-f", "--kill-child", "sh", "-c", &script]);
         let mut mapper = spawn(command)?;
         let end = Instant::now() + PATIENCE;
         while connect_in(mapper.id(), ([127, 0, 0, 1], 111).into()).is_err() {
@@ -72,7 +103,14 @@ impl Ganesha {
         }
         let relay = |to| Relay::start(mapper.id(), to);
         let (nfs, mount) = (relay(NFS), relay(MOUNT));
-        let mut ganesha = Ganesha { mapper, server: None, started: 0, directory, nfs, mount };
+        if room.is_some() {
+            // Its file system is only in its namespace.
+            let inside = export.strip_prefix("/").map_err(|error| error.to_string())?;
+            export = Path::new("/proc").join(mapper.id().to_string()).join("root").join(inside);
+        }
+        let (server, lease, has_grace) = (None, 0, false);
+        let mut ganesha =
+            Ganesha { mapper, server, started: 0, directory, nfs, mount, version, export, lease, has_grace };
         ganesha.restart()?;
         Ok(ganesha)
     }
@@ -92,6 +130,8 @@ impl Ganesha {
             thread::sleep(Duration::from_millis(20));
         }
         self.started = now();
+        let conf = self.configuration();
+        fs::write(self.directory.join("conf"), conf).map_err(|error| error.to_string())?;
         let mut command = Command::new("nsenter");
         command.args(["-t", &self.mapper.id().to_string(), "-m", "-n", "ganesha.nfsd", "-F", "-f"]);
         command.arg(self.directory.join("conf")).arg("-L").arg(self.directory.join("log"));
@@ -129,12 +169,45 @@ impl Ganesha {
     /// The URL of its export.
     pub fn url(&self) -> String {
         let (nfs, mount) = (self.nfs.address.port(), self.mount.address.port());
-        format!("nfs://127.0.0.1{}?nfsport={nfs}&mountport={mount}", self.export().display())
+        let export = self.directory.join("export");
+        match self.version {
+            4 => format!("nfs://127.0.0.1{}?version=4&nfsport={nfs}", export.display()),
+            _ => format!("nfs://127.0.0.1{}?nfsport={nfs}&mountport={mount}", export.display()),
+        }
     }
 
     /// The directory with its files.
     pub fn export(&self) -> PathBuf {
-        self.directory.join("export")
+        self.export.clone()
+    }
+
+    /// From its next start on, it forgets a client of version 4 that is silent for so many seconds.
+    pub fn set_lease(&mut self, seconds: u32) {
+        self.lease = seconds;
+    }
+
+    /// From its next start on, it waits for earlier clients of version 4 before it lets others open files, or not.
+    pub fn set_grace(&mut self, has_grace: bool) {
+        self.has_grace = has_grace;
+    }
+
+    fn configuration(&self) -> String {
+        let export = self.directory.join("export").display().to_string();
+        let lease = match self.lease {
+            0 => String::new(),
+            lease => format!("Lease_Lifetime = {lease};"),
+        };
+        let grace = if self.has_grace { "Grace_Period = 5;" } else { "Graceless = true;" };
+        format!(
+            "NFS_CORE_PARAM {{ NFS_Port = {}; MNT_Port = {}; Protocols = 3, 4; Enable_NLM = false; \
+             Enable_RQUOTA = false; Enable_UDP = false; }}\n\
+             NFSV4 {{ {grace} {lease} RecoveryBackend = fs; Minor_Versions = 1; }}\n\
+             NFS_KRB5 {{ Active_krb5 = false; }}\n\
+             EXPORT {{ Export_Id = 1; Path = {export}; Pseudo = {export}; Access_Type = RW; Squash = None; \
+             SecType = sys; Protocols = 3, 4; Transports = TCP; FSAL {{ Name = VFS; }} }}\n",
+            NFS.port(),
+            MOUNT.port()
+        )
     }
 
     /// The number of bytes that clients have sent to it.
@@ -169,20 +242,6 @@ fn end(child: Option<Child>) {
         let _ = child.kill();
         let _ = child.wait();
     }
-}
-
-fn configuration(directory: &Path) -> String {
-    let export = directory.join("export").display().to_string();
-    format!(
-        "NFS_CORE_PARAM {{ NFS_Port = {}; MNT_Port = {}; Protocols = 3; Enable_NLM = false; Enable_RQUOTA = false; \
-         Enable_UDP = false; }}\n\
-         NFSV4 {{ Graceless = true; RecoveryBackend = fs; }}\n\
-         NFS_KRB5 {{ Active_krb5 = false; }}\n\
-         EXPORT {{ Export_Id = 1; Path = {export}; Pseudo = {export}; Access_Type = RW; Squash = None; SecType = sys; \
-         Protocols = 3; Transports = TCP; FSAL {{ Name = VFS; }} }}\n",
-        NFS.port(),
-        MOUNT.port()
-    )
 }
 
 /// Connects to an address in the network namespace of another process.

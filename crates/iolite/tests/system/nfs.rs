@@ -5,14 +5,38 @@ use iolite_testing::{Ganesha, Minio, ObjectServer, or_skip, partly_skipped, this
 use std::fs;
 use std::time::Duration;
 
+/// Runs tests with both versions of the protocol.
+macro_rules! with_both_versions {
+    ($($name:ident)*) => {
+        pub mod version_3 {
+            $(#[test] pub fn $name() { super::$name(3); })*
+        }
+        pub mod version_4 {
+            $(#[test] pub fn $name() { super::$name(4); })*
+        }
+    };
+}
+
+with_both_versions! {
+    files_are_made_written_read_synced_listed_and_removed
+    a_job_that_only_reads_makes_nothing
+    errors_are_explained_without_secrets
+    uncommitted_writes_are_sent_again_after_a_restart
+    little_waits_to_be_committed_if_little_may
+    a_server_that_goes_away_and_comes_back_is_waited_for
+    the_state_of_an_interrupted_job_checks_its_writes
+    a_server_that_does_not_come_back_is_an_error
+    a_full_server_is_an_error_and_not_a_loss
+    files_that_may_only_be_read_are_read
+}
+
 fn nfs(server: &Ganesha, line: &str) -> String {
     format!("--name=job --ioengine=nfs --nfs_url={} --bs=4k {line}", server.url())
 }
 
-#[test]
-fn files_are_made_written_read_synced_listed_and_removed() {
+fn files_are_made_written_read_synced_listed_and_removed(version: u32) {
     let dir = scratch();
-    let server = or_skip!(Ganesha::start(dir.path()));
+    let server = or_skip!(Ganesha::of_version(version, dir.path()));
     let run = |line: &str| report(dir.path(), &nfs(&server, line));
     let size = |name: &str| fs::metadata(server.export().join(name)).map(|metadata| metadata.len()).ok();
     let json =
@@ -82,10 +106,9 @@ fn three_storages_are_put_side_by_side() {
     assert!(!alike.contains("Side by side"), "{alike}");
 }
 
-#[test]
-fn a_job_that_only_reads_makes_nothing() {
+fn a_job_that_only_reads_makes_nothing(version: u32) {
     let dir = scratch();
-    let server = or_skip!(Ganesha::start(dir.path()));
+    let server = or_skip!(Ganesha::of_version(version, dir.path()));
     fs::write(server.export().join("short"), [1; 8192]).unwrap();
     fs::create_dir(server.export().join("directory")).unwrap();
     for (line, said) in [
@@ -102,17 +125,19 @@ fn a_job_that_only_reads_makes_nothing() {
     assert_eq!(report(dir.path(), &nfs(&server, "--rw=read --filename=short")).job().bytes()[0], 8192);
 }
 
-#[test]
-pub fn errors_are_explained_without_secrets() {
+fn errors_are_explained_without_secrets(version: u32) {
     let dir = scratch();
-    let server = or_skip!(Ganesha::start(dir.path()));
+    let server = or_skip!(Ganesha::of_version(version, dir.path()));
     let url = server.url();
     let of = |url: &str| {
         start(dir.path(), &format!("--name=j --ioengine=nfs --nfs_url={url} --rw=write --size=4k"))
     };
     for (url, said) in [
         (url.replace("/export", "/elsewhere"), "cannot mount"),
-        (url.replace("?", "?version=4&"), "version=4: this engine speaks version 3"),
+        (
+            url.replace("?", "?version=2&"),
+            "version=2: this engine speaks version 3 and, as version=4, version 4.1",
+        ),
         (url.replace("127.0.0.1", "me:sesame@127.0.0.1"), "knows no names and passwords"),
         (url.replace("?", "?colour=red&"), "colour= is unknown"),
     ] {
@@ -130,13 +155,12 @@ pub fn errors_are_explained_without_secrets() {
     // Requests have the user of the URL.
     let other = url.replace('?', "?uid=12345&gid=12345&");
     let refused = of(&other);
-    assert!(refused.output().contains("NFS3ERR_ACCES"), "{}", refused.output());
+    assert!(refused.output().contains(&format!("NFS{version}ERR_ACCES")), "{}", refused.output());
 }
 
-#[test]
-fn uncommitted_writes_are_sent_again_after_a_restart() {
+fn uncommitted_writes_are_sent_again_after_a_restart(version: u32) {
     let dir = scratch();
-    let mut server = or_skip!(Ganesha::start(dir.path()));
+    let mut server = or_skip!(Ganesha::of_version(version, dir.path()));
     let line = nfs(
         &server,
         "--filename=a --rw=randwrite --size=4m --iodepth=8 --rate_iops=500 --verify=crc32c --end_fsync=1",
@@ -158,10 +182,9 @@ fn uncommitted_writes_are_sent_again_after_a_restart() {
     assert_eq!(report(dir.path(), &check).job().ios()[0], 1024, "all of it is checked");
 }
 
-#[test]
-pub fn little_waits_to_be_committed_if_little_may() {
+fn little_waits_to_be_committed_if_little_may(version: u32) {
     let dir = scratch();
-    let mut server = or_skip!(Ganesha::start(dir.path()));
+    let mut server = or_skip!(Ganesha::of_version(version, dir.path()));
     // A job that neither syncs nor verifies keeps no copies, and reports that data may be lost.
     let line = nfs(&server, "--filename=p --rw=write --size=4m --iodepth=8 --rate_iops=500");
     let mut running = Program::own().start(dir.path(), line.split_whitespace());
@@ -182,10 +205,9 @@ pub fn little_waits_to_be_committed_if_little_may() {
     assert!(resent("--nfs_uncommitted=64k") > resent("--nfs_uncommitted=64m"), "commits are requests");
 }
 
-#[test]
-fn a_server_that_goes_away_and_comes_back_is_waited_for() {
+fn a_server_that_goes_away_and_comes_back_is_waited_for(version: u32) {
     let dir = scratch();
-    let mut server = or_skip!(Ganesha::start(dir.path()));
+    let mut server = or_skip!(Ganesha::of_version(version, dir.path()));
     report(dir.path(), &nfs(&server, "--filename=a --rw=write --size=4m"));
     // The server hangs for ten seconds, or is killed and restarted after ten seconds.
     for (rw, is_killed) in [
@@ -228,10 +250,9 @@ fn a_server_that_goes_away_and_comes_back_is_waited_for() {
     assert!(done.stdout.contains("made again: 1"), "{}", done.stdout);
 }
 
-#[test]
-fn the_state_of_an_interrupted_job_checks_its_writes() {
+fn the_state_of_an_interrupted_job_checks_its_writes(version: u32) {
     let dir = scratch();
-    let server = or_skip!(Ganesha::start(dir.path()));
+    let server = or_skip!(Ganesha::of_version(version, dir.path()));
     let job = "--filename=s --rw=write --size=8m --iodepth=4 --verify=crc32c --verify_state_save=1";
     let line = nfs(&server, &format!("{job} --rate_iops=300 --do_verify=0 --output-format=json"));
     let mut running = Program::own().start(dir.path(), line.split_whitespace());
@@ -249,10 +270,9 @@ fn the_state_of_an_interrupted_job_checks_its_writes() {
     );
 }
 
-#[test]
-pub fn a_server_that_does_not_come_back_is_an_error() {
+fn a_server_that_does_not_come_back_is_an_error(version: u32) {
     let dir = scratch();
-    let mut server = or_skip!(Ganesha::start(dir.path()));
+    let mut server = or_skip!(Ganesha::of_version(version, dir.path()));
     let job = "--filename=a --size=4m --iodepth=8 --rate_iops=300 --nfs_timeout=2s";
     report(dir.path(), &nfs(&server, "--filename=a --rw=write --size=4m"));
     for (rw, kill) in [
@@ -283,4 +303,60 @@ pub fn a_server_that_does_not_come_back_is_an_error() {
             false => server.signal(libc::SIGCONT),
         }
     }
+}
+
+fn a_full_server_is_an_error_and_not_a_loss(version: u32) {
+    let dir = scratch();
+    let server = or_skip!(Ganesha::with_room(version, dir.path(), Some(4 << 20)));
+    for rw in ["write", "randwrite"] {
+        let line = format!("--filename=big --rw={rw} --size=16m --iodepth=8 --fallocate=none --fsync=256");
+        let full = start(dir.path(), &nfs(&server, &line));
+        assert_eq!(full.code(), 1, "{}", full.output());
+        let said = format!("NFS{version}ERR_NOSPC (no space left on the server)");
+        assert!(full.output().contains(&said), "{}", full.output());
+        fs::remove_file(server.export().join("big")).unwrap();
+    }
+    report(dir.path(), &nfs(&server, "--filename=little --rw=write --size=1m --iodepth=8 --verify=crc32c"));
+}
+
+fn files_that_may_only_be_read_are_read(version: u32) {
+    let dir = scratch();
+    let server = or_skip!(Ganesha::of_version(version, dir.path()));
+    fs::write(server.export().join("theirs"), vec![7; 64 << 10]).unwrap();
+    let url = server.url().replace('?', "?uid=12345&gid=12345&");
+    let run = |line: &str| {
+        start(
+            dir.path(),
+            &format!("--name=j --ioengine=nfs --nfs_url={url} --filename=theirs --size=64k {line}"),
+        )
+    };
+    assert!(run("--rw=randread --iodepth=4").ok().stdout.contains("issued rwts: total=16,"));
+    let refused = run("--rw=randwrite --iodepth=4");
+    assert_eq!(refused.code(), 1);
+    let said = if version == 3 { "NFS3ERR_ACCES" } else { "NFS4ERR_" };
+    assert!(refused.output().contains(said), "{}", refused.output());
+    assert_eq!(fs::read(server.export().join("theirs")).unwrap(), vec![7; 64 << 10]);
+}
+
+/// A client of version 4 that its server has forgotten, because it was silent for longer than its lease, goes on.
+#[test]
+fn a_job_that_thinks_for_longer_than_the_lease_goes_on() {
+    let dir = scratch();
+    let mut server = or_skip!(Ganesha::of_version(4, dir.path()));
+    server.set_lease(10);
+    or_skip!(server.restart());
+    let job = "--filename=a --rw=write --size=8k --thinktime=12s --verify=crc32c --end_fsync=1";
+    let done = start(dir.path(), &nfs(&server, job)).ok();
+    assert!(!done.stdout.contains("ended the session"), "the lease was renewed: {}", done.stdout);
+    // With a grace period, files are reclaimed in it.
+    server.set_grace(true);
+    or_skip!(server.restart());
+    let line =
+        nfs(&server, "--filename=b --rw=randwrite --size=4m --iodepth=8 --rate_iops=400 --verify=crc32c");
+    let mut running = Program::own().start(dir.path(), line.split_whitespace());
+    let before = server.bytes_sent();
+    running.wait_until("something is written", |_| server.bytes_sent() > before + (200 << 10));
+    server.restart().unwrap();
+    let done = running.wait().ok();
+    assert!(done.stdout.contains("another one was made: 1"), "{}", done.stdout);
 }

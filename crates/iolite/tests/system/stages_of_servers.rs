@@ -50,9 +50,18 @@ fn the_delay_of_an_nbd_server_is_the_servers() {
 }
 
 #[test]
-fn an_nfs_server_has_its_share() {
+fn an_nfs_server_has_its_share_with_version_3() {
+    an_nfs_server_has_its_share(3);
+}
+
+#[test]
+fn an_nfs_server_has_its_share_with_version_4() {
+    an_nfs_server_has_its_share(4);
+}
+
+fn an_nfs_server_has_its_share(version: u32) {
     let dir = scratch();
-    let server = or_skip!(Ganesha::start(dir.path()));
+    let server = or_skip!(Ganesha::of_version(version, dir.path()));
     let job = format!("--ioengine=nfs --nfs_url={} --filename=a --size=1m", server.url());
     for how in ["--rw=write --iodepth=1", "--rw=randread --iodepth=16"] {
         let [_, server, _] = stages(dir.path(), &format!("{job} {how}"));

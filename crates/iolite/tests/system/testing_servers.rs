@@ -125,9 +125,18 @@ fn objects_of_webdav_are_removed() {
 }
 
 #[test]
-fn files_of_nfs_are_removed() {
+fn files_of_nfs_are_removed_with_version_3() {
+    files_of_nfs_are_removed(3);
+}
+
+#[test]
+fn files_of_nfs_are_removed_with_version_4() {
+    files_of_nfs_are_removed(4);
+}
+
+fn files_of_nfs_are_removed(version: u32) {
     let dir = scratch();
-    let server = or_skip!(Ganesha::start(dir.path()));
+    let server = or_skip!(Ganesha::of_version(version, dir.path()));
     let url = server.url();
     fs::write(server.export().join("thesis"), "x").unwrap();
     let names = || {

@@ -1,12 +1,13 @@
 //! Calls in flight and their outcomes.
 
 use super::file::Mark;
+use super::file::Opened;
 use super::{Counts, Done, File, Stability};
 use crate::NfsError;
 use crate::connection::{Landing, Sink};
-use crate::protocol::{Verifier, read_head, skip_change, verifier};
+use crate::protocol::{Answer, BUSY, Protocol, Verifier, Version};
 use crate::rpc;
-use crate::status::JUKEBOX;
+use crate::v4::{self, Sequenced, SlotTable};
 use crate::xdr::Reader;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -17,9 +18,12 @@ pub(super) const MOST: usize = 1 << 16;
 /// The time after which a request is sent again to a busy server.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// The maximum number of calls of the server that wait for an answer. (None is to be expected.)
+const MOST_CALLBACKS: usize = 64;
+
 /// The purpose of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum What {
+pub(crate) enum What {
     /// The slot is free.
     #[default]
     Nothing,
@@ -27,30 +31,35 @@ pub(super) enum What {
     Write,
     /// Commits earlier writes to stable storage.
     Commit,
+    /// Renews the lease of version 4 while nothing else is sent.
+    Renew,
     /// A call for whose answer a function of the session waits.
     Plain,
 }
 
 /// A slot for a call.
 #[derive(Clone, Debug)]
-pub(super) struct Slot {
-    pub(super) what: What,
+pub(crate) struct Slot {
+    pub(crate) what: What,
     /// The call's number, which its reply repeats.
-    pub(super) id: u32,
+    pub(crate) id: u32,
     /// The position of the call in the order in which calls began, for sending them again in this order.
     pub(super) order: u64,
     /// The owner's unit; `None` = a commit that the owner does not wait for, or a plain call.
     pub(super) unit: Option<u32>,
     pub(super) file: u32,
-    pub(super) offset: u64,
+    pub(crate) offset: u64,
     pub(super) at: *mut u8,
-    pub(super) length: usize,
+    pub(crate) length: usize,
     /// The last of the file's writes that a commit covers.
     pub(super) mark: Mark,
     /// Where written data must be before the server answers.
-    pub(super) stability: Stability,
+    pub(crate) stability: Stability,
     /// Since when the server has been too busy for the call.
     busy: Option<Instant>,
+    /// The slot of the session of version 4 that the call occupies. (Repeated with the same slot and the same number in
+    /// it, a call is performed only once.)
+    pub(crate) session_slot: Option<u32>,
 }
 
 // SAFETY: the pointer is to memory that the caller keeps valid, and is used by one thread at a time.
@@ -69,16 +78,27 @@ pub(super) struct Whole {
 }
 
 /// Everything in flight.
-pub(super) struct Calls {
-    pub(super) slots: Vec<Slot>,
+pub(crate) struct Calls {
+    pub(crate) protocol: &'static dyn Protocol,
+    /// The slots of the session of version 4. (Version 3 has none.)
+    pub(crate) table: SlotTable,
+    /// Calls that wait for a slot of the session.
+    pub(super) waiting: VecDeque<usize>,
+    /// Numbers of calls of the server, which have not been answered.
+    pub(super) callbacks: Vec<u32>,
+    /// The server no longer knows the state of some open files.
+    pub(crate) has_doubtful: bool,
+    pub(crate) slots: Vec<Slot>,
     free: Vec<u16>,
     pub(super) wholes: Vec<Whole>,
-    pub(super) files: Vec<Option<File>>,
+    pub(crate) files: Vec<Option<File>>,
     pub(super) done: VecDeque<Done>,
     /// Calls to send again for the rest, after a short answer.
     pub(super) again: Vec<usize>,
     /// Calls that the server was too busy for, and when to send them again.
     pub(super) later: Vec<(Instant, usize)>,
+    /// The arguments of the plain call in flight.
+    pub(super) call: Vec<u8>,
     /// The answer to a plain call.
     pub(super) answer: Option<(usize, Result<Vec<u8>, NfsError>)>,
     /// The verifier of a file has changed: uncommitted writes have to be sent again.
@@ -87,7 +107,7 @@ pub(super) struct Calls {
     pub(super) keeps: bool,
     /// How long the server may be too busy for a call.
     pub(super) patience: Duration,
-    pub(super) counts: Counts,
+    pub(crate) counts: Counts,
     order: u64,
     sequence: u32,
     /// Units in flight.
@@ -95,9 +115,14 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    pub(super) fn new(keeps: bool, patience: Duration) -> Calls {
+    pub(super) fn new(version: Version, keeps: bool, patience: Duration) -> Calls {
         let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Calls {
+            protocol: version.protocol(),
+            table: SlotTable::default(),
+            waiting: VecDeque::new(),
+            callbacks: Vec::new(),
+            has_doubtful: false,
             slots: Vec::new(),
             free: Vec::new(),
             wholes: Vec::new(),
@@ -105,6 +130,7 @@ impl Calls {
             done: VecDeque::new(),
             again: Vec::new(),
             later: Vec::new(),
+            call: Vec::new(),
             answer: None,
             is_restless: false,
             keeps,
@@ -150,6 +176,7 @@ impl Calls {
                     mark: Mark::default(),
                     stability: Stability::Unstable,
                     busy: None,
+                    session_slot: None,
                 });
                 self.slots.len() - 1
             }
@@ -159,8 +186,9 @@ impl Calls {
         let (offset, at, length) = range;
         let id = self.sequence | place as u32;
         let (mark, stability, busy) = (Mark::default(), Stability::Unstable, None);
-        let order = self.order;
-        self.slots[place] = Slot { what, id, order, unit, file, offset, at, length, mark, stability, busy };
+        let (order, session_slot) = (self.order, None);
+        self.slots[place] =
+            Slot { what, id, order, unit, file, offset, at, length, mark, stability, busy, session_slot };
         place
     }
 
@@ -170,15 +198,28 @@ impl Calls {
         self.slots[place].id = self.sequence | place as u32;
     }
 
-    /// Forgets a plain call, so that its answer is ignored.
+    /// Forgets a plain call, whose connection was lost. If it is repeated, it gets the same slot of the session.
     pub(super) fn abandon(&mut self, place: usize) {
         if self.slots[place].what == What::Plain {
+            if let Some(slot) = self.slots[place].session_slot.take() {
+                self.table.orphan(slot, std::mem::take(&mut self.call));
+            }
             self.end(place);
         }
     }
 
+    /// Gives all calls in flight new slots of a new session.
+    pub(crate) fn forget_session_slots(&mut self) {
+        self.slots.iter_mut().for_each(|slot| slot.session_slot = None);
+    }
+
     fn end(&mut self, place: usize) {
-        self.slots[place].what = What::Nothing;
+        let slot = &mut self.slots[place];
+        slot.what = What::Nothing;
+        if let Some(session_slot) = slot.session_slot.take() {
+            // The server may still answer.
+            self.table.strand(session_slot, slot.id);
+        }
         self.free.push(place as u16);
     }
 
@@ -232,9 +273,10 @@ impl Calls {
                     self.settle(place);
                     self.finish(place, Err(error.clone()));
                 }
-                What::Read | What::Write => self.finish(place, Err(error.clone())),
+                What::Read | What::Write | What::Renew => self.finish(place, Err(error.clone())),
             }
         }
+        self.waiting.clear();
         for place in 0..self.files.len() {
             let Some(file) = &mut self.files[place] else { continue };
             file.give_up();
@@ -254,6 +296,7 @@ impl Calls {
             if self.slots[place].what == What::Commit && self.slots[place].file == file {
                 self.settle(place);
                 self.later.retain(|&(_, later)| later != place);
+                self.waiting.retain(|&waiting| waiting != place);
                 self.finish(place, result.clone());
             }
         }
@@ -272,8 +315,13 @@ impl Calls {
     }
 
     fn name(&self, place: usize) -> String {
+        self.opened(place).map_or_else(String::new, |opened| opened.name.clone())
+    }
+
+    /// The file of this call.
+    pub(crate) fn opened(&self, place: usize) -> Option<&Opened> {
         let file = self.files.get(self.slots[place].file as usize).and_then(Option::as_ref);
-        file.map_or_else(String::new, |file| file.name.clone())
+        file.map(|file| &file.opened)
     }
 
     /// The slot of the call with this number.
@@ -284,15 +332,19 @@ impl Calls {
 
     /// Handles the refusal of a read, a write or a commit.
     fn refuse(&mut self, place: usize, code: u32) {
-        let slot = &mut self.slots[place];
-        if code == JUKEBOX {
-            self.counts.busy += 1;
-            let now = Instant::now();
-            if now - *slot.busy.get_or_insert(now) < self.patience {
-                self.later.push((now + PAUSE, place));
-                return;
+        let version = self.protocol.version();
+        let is_busy = is_busy(version, code);
+        let has_lost_state = version == Version::Four && v4::has_lost_state(code);
+        if (is_busy || has_lost_state) && self.may_wait(place) {
+            self.counts.busy += u64::from(is_busy);
+            let file = self.files.get_mut(self.slots[place].file as usize).and_then(Option::as_mut);
+            if let (true, Some(file)) = (has_lost_state, file) {
+                file.is_doubtful = true;
+                self.has_doubtful = true;
             }
+            return;
         }
+        let slot = &self.slots[place];
         let (verb, offset, length) = match slot.what {
             What::Read => ("READ", slot.offset, slot.length),
             What::Write => ("WRITE", slot.offset, slot.length),
@@ -310,7 +362,17 @@ impl Calls {
                 file.give_up();
             }
         }
-        self.finish(place, Err(NfsError::Refused { what, code }));
+        self.finish(place, Err(NfsError::Refused { what, code, version }));
+    }
+
+    /// Sends a call again later, unless the server has put it off for too long.
+    fn may_wait(&mut self, place: usize) -> bool {
+        let now = Instant::now();
+        let may = now - *self.slots[place].busy.get_or_insert(now) < self.patience;
+        if may {
+            self.later.push((now + PAUSE, place));
+        }
+        may
     }
 
     /// Handles the answer to a read, with `count` bytes.
@@ -389,16 +451,12 @@ impl Calls {
             self.finish(place, Err(error));
             return Ok(());
         }
-        match reader.u32()? {
-            0 => {}
-            code => {
-                self.refuse(place, code);
-                return Ok(());
-            }
+        if self.slots[place].session_slot.is_some() && !self.is_sequenced(place, reader)? {
+            return Ok(());
         }
-        match self.slots[place].what {
-            What::Read => {
-                let (is_end, length) = read_head(reader)?;
+        match self.protocol.read_answer(self.slots[place].what, reader)? {
+            Answer::Refused(code) => self.refuse(place, code),
+            Answer::Read { is_end, length } => {
                 if length > self.slots[place].length {
                     return Err(NfsError::Malformed);
                 }
@@ -407,35 +465,101 @@ impl Calls {
                 unsafe { self.slots[place].at.copy_from_nonoverlapping(data.as_ptr(), length) };
                 self.read(place, length, is_end);
             }
-            What::Write => {
-                skip_change(reader)?;
-                let (count, stability) = (reader.u32()? as usize, reader.u32()?);
-                let verifier = verifier(reader)?;
-                self.written(place, count, stability != 0, verifier);
-            }
-            What::Commit => {
-                skip_change(reader)?;
-                let verifier = verifier(reader)?;
-                self.committed(place, verifier);
-            }
-            What::Plain | What::Nothing => {}
+            Answer::Written { count, is_stable, verifier } => self.written(place, count, is_stable, verifier),
+            Answer::Committed(verifier) => self.committed(place, verifier),
+            Answer::Renewed => self.finish(place, Ok(())),
         }
         Ok(())
     }
+
+    /// Reads what the session of version 4 says about a call. Returns false if it was not performed.
+    fn is_sequenced(&mut self, place: usize, reader: &mut Reader<'_>) -> Result<bool, NfsError> {
+        let Some(slot) = self.slots[place].session_slot else { return Ok(true) };
+        match self.table.answered(slot, reader)? {
+            Sequenced::Performed => {
+                self.slots[place].session_slot = None;
+                Ok(true)
+            }
+            Sequenced::InProgress if self.may_wait(place) => {
+                self.counts.busy += 1;
+                Ok(false)
+            }
+            Sequenced::InProgress => Err(NfsError::SessionLost(BUSY)),
+            // It was performed, and may be repeated as a new call.
+            Sequenced::NotKept => {
+                self.slots[place].session_slot = None;
+                self.again.push(place);
+                Ok(false)
+            }
+            Sequenced::Refused(code) => {
+                self.slots[place].session_slot = None;
+                self.refuse(place, code);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Handles the answer to a plain call.
+    fn plain(&mut self, place: usize, record: &[u8], reader: &mut Reader<'_>) -> Result<(), NfsError> {
+        let mut answer = rpc::accepted(reader);
+        let mut status = &record[..0];
+        if let (Ok(()), Some(slot)) = (&answer, self.slots[place].session_slot) {
+            let busy = NfsError::Refused { what: String::new(), code: BUSY, version: Version::Four };
+            status = reader.clone().take(4)?;
+            match self.table.answered(slot, reader)? {
+                Sequenced::Performed => {}
+                // (The call is repeated; with the same slot, the server knows that it is the same.)
+                Sequenced::InProgress => {
+                    answer = Err(busy);
+                    let call = std::mem::take(&mut self.call);
+                    self.table.orphan(slot, call);
+                }
+                Sequenced::NotKept => {
+                    answer = Err(NfsError::Refused {
+                        what: String::new(),
+                        code: v4::RETRY_UNCACHED,
+                        version: Version::Four,
+                    });
+                }
+                Sequenced::Refused(code) => {
+                    answer = Err(NfsError::Refused { what: "SEQUENCE".into(), code, version: Version::Four });
+                }
+            }
+            self.slots[place].session_slot = None;
+        }
+        self.answer = Some((place, answer.map(|()| [status, &record[reader.at()..]].concat())));
+        self.end(place);
+        Ok(())
+    }
+}
+
+/// Whether the server asks to try again later.
+pub(super) fn is_busy(version: Version, code: u32) -> bool {
+    code == BUSY || (version == Version::Four && code == v4::GRACE)
 }
 
 impl Sink for Calls {
     fn record(&mut self, record: &[u8]) -> Result<(), NfsError> {
         let mut reader = Reader::new(record);
-        // (Replies to calls that were given up are ignored.)
-        let Some(place) = self.find(reader.u32()?) else { return Ok(()) };
-        if self.slots[place].what != What::Plain {
-            return self.reply(place, &mut reader);
+        let id = reader.u32()?;
+        if rpc::is_call(&reader) {
+            if self.callbacks.len() < MOST_CALLBACKS {
+                self.callbacks.push(id);
+            }
+            return Ok(());
         }
-        let answer = rpc::accepted(&mut reader).map(|()| record[reader.at()..].to_vec());
-        self.answer = Some((place, answer));
-        self.end(place);
-        Ok(())
+        match self.find(id) {
+            Some(place) if self.slots[place].what == What::Plain => self.plain(place, record, &mut reader),
+            Some(place) => self.reply(place, &mut reader),
+            // (Other replies to calls that were given up are ignored.)
+            None => match self.table.unstrand(id) {
+                Some(slot) => {
+                    rpc::accepted(&mut reader)?;
+                    self.table.answered(slot, &mut reader).map(drop)
+                }
+                None => Ok(()),
+            },
+        }
     }
 
     fn landing(&mut self, beginning: &[u8], length: usize) -> Option<Landing> {
@@ -447,15 +571,23 @@ impl Sink for Calls {
         }
         // A bad reply is reported after all of it has arrived.
         rpc::accepted(&mut reader).ok()?;
-        if reader.u32().ok()? != 0 {
+        if let Some(session_slot) = slot.session_slot
+            && !self.table.is_performed(session_slot, &mut reader)
+        {
             return None;
         }
-        let (is_end, data) = read_head(&mut reader).ok()?;
+        let Ok(Answer::Read { is_end, length: data }) = self.protocol.read_answer(What::Read, &mut reader)
+        else {
+            return None;
+        };
         let fits = data <= slot.length && reader.at() + data <= length;
         fits.then(|| Landing { slot: place, head: reader.at(), to: slot.at, length: data, is_end })
     }
 
     fn landed(&mut self, landing: &Landing) {
+        if let Some(slot) = self.slots[landing.slot].session_slot.take() {
+            self.table.release(slot);
+        }
         self.read(landing.slot, landing.length, landing.is_end);
     }
 }

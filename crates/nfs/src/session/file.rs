@@ -2,6 +2,7 @@
 
 use crate::NfsError;
 use crate::protocol::Verifier;
+use crate::v4::State;
 use std::collections::VecDeque;
 
 /// How much has been written to a file since it was opened. A mark never shrinks, so its meaning does not depend on
@@ -12,12 +13,28 @@ pub(super) struct Mark {
     pub(super) bytes: u64,
 }
 
-/// An open file.
-pub(super) struct File {
+/// What the server knows of an open file.
+#[derive(Clone, Debug)]
+pub(crate) struct Opened {
     /// The server's handle.
-    pub(super) handle: Vec<u8>,
+    pub(crate) handle: Vec<u8>,
     /// The name, for messages.
-    pub(super) name: String,
+    pub(crate) name: String,
+    /// The state of the open file in version 4.
+    pub(crate) state: State,
+}
+
+impl Opened {
+    pub(crate) fn new(handle: Vec<u8>, name: String) -> Opened {
+        Opened { handle, name, state: State::default() }
+    }
+}
+
+/// An open file.
+pub(crate) struct File {
+    pub(crate) opened: Opened,
+    /// The server may no longer know the file's state: open it again.
+    pub(crate) is_doubtful: bool,
     /// The writes that the server has accepted.
     pub(super) noted: Mark,
     /// The writes that are on stable storage, or were given up.
@@ -39,10 +56,10 @@ pub(super) struct File {
 }
 
 impl File {
-    pub(super) fn new(handle: Vec<u8>, name: String) -> File {
+    pub(super) fn new(opened: Opened) -> File {
         File {
-            handle,
-            name,
+            opened,
+            is_doubtful: false,
             noted: Mark::default(),
             stable: Mark::default(),
             verifier: None,
@@ -118,7 +135,7 @@ impl File {
     pub(super) fn lose(&mut self) -> NfsError {
         self.give_up();
         let bytes = std::mem::take(&mut self.lost);
-        NfsError::MayBeLost { name: self.name.clone(), bytes }
+        NfsError::MayBeLost { name: self.opened.name.clone(), bytes }
     }
 }
 
@@ -137,7 +154,7 @@ mod tests {
 
     #[test]
     fn stable_writes_are_forgotten_and_later_ones_kept() {
-        let mut file = File::new(vec![1], "f".into());
+        let mut file = File::new(Opened::new(vec![1], "f".into()));
         note(&mut file, 0, b"abcd");
         let mark = note(&mut file, 8, b"ef");
         note(&mut file, 4, b"xyz");
@@ -149,7 +166,7 @@ mod tests {
 
     #[test]
     fn each_commit_covers_the_writes_sent_before_it() {
-        let mut file = File::new(vec![1], "f".into());
+        let mut file = File::new(Opened::new(vec![1], "f".into()));
         for at in 1..5 {
             note(&mut file, at, b"a");
         }
@@ -169,7 +186,7 @@ mod tests {
 
     #[test]
     fn without_a_copy_it_is_known_how_much_may_be_lost() {
-        let mut file = File::new(vec![1], "f".into());
+        let mut file = File::new(Opened::new(vec![1], "f".into()));
         assert!(!file.note(0, 100, None, [1; 8]) && !file.note(0, 20, None, [2; 8]));
         assert_eq!((file.lost, file.unstable(), file.verifier), (100, 20, Some([2; 8])));
         assert_eq!(file.lose(), NfsError::MayBeLost { name: "f".into(), bytes: 120 });

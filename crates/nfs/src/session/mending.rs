@@ -2,18 +2,18 @@
 
 use super::calls::What;
 use super::file::Mark;
-use super::{Session, Stability};
+use super::{Opened, Session};
 use crate::NfsError;
 use crate::connection::Broken;
-use crate::protocol::{Verifier, procedure, skip_change, verifier};
+use crate::protocol::Verifier;
+use crate::rpc;
 use crate::socket::Deadline;
-use crate::xdr::{Reader, Writer};
 use std::io;
 use std::time::{Duration, Instant};
 use tracing::debug;
 
 /// The time between attempts to connect.
-const PAUSE: Duration = Duration::from_millis(100);
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
 
 /// How many times uncommitted writes are sent to a server that keeps restarting.
 const ATTEMPTS: usize = 5;
@@ -81,14 +81,23 @@ impl Session {
     /// Notes that the server has sent something.
     pub(super) fn hear(&mut self) {
         self.heard = Instant::now();
+        self.decline_callbacks();
         if self.broken.as_ref().is_some_and(|gap| gap.is_on_trial) {
             self.calls.counts.reconnected += 1;
             self.broken = None;
         }
     }
 
+    /// Answers calls of the server, which nobody has offered to serve.
+    fn decline_callbacks(&mut self) {
+        let Some(connection) = &mut self.connection else { return };
+        for id in self.calls.callbacks.drain(..) {
+            rpc::decline(connection.head(), id);
+        }
+    }
+
     /// Performs an operation that waits for answers, and repeats it over a new connection if the connection is lost.
-    pub(super) fn over_any_connection<T>(
+    pub(crate) fn over_any_connection<T>(
         &mut self,
         act: impl Fn(&mut Session) -> Result<T, NfsError>,
     ) -> Result<T, NfsError> {
@@ -202,8 +211,9 @@ impl Session {
         false
     }
 
-    /// Commits uncommitted writes on a new connection, and then sends the requests in flight again.
+    /// Makes a new connection ready, commits uncommitted writes on it, and then sends the requests in flight again.
     fn go_on(&mut self) -> Result<(), NfsError> {
+        self.calls.protocol.resume(self)?;
         for file in 0..self.calls.files.len() as u32 {
             let has_unstable =
                 self.calls.files[file as usize].as_ref().is_some_and(|file| file.unstable() > 0);
@@ -214,6 +224,7 @@ impl Session {
         self.calls.is_restless = false;
         self.calls.again.clear();
         self.calls.later.clear();
+        self.calls.waiting.clear();
         let mut places: Vec<usize> = (0..self.calls.slots.len())
             .filter(|&place| !matches!(self.calls.slots[place].what, What::Nothing | What::Plain))
             .collect();
@@ -303,12 +314,12 @@ impl Session {
             if !self.calls.keeps {
                 // (Closing the file will report the error as well.)
                 kept.give_up();
-                return Err(NfsError::MayBeLost { name: kept.name.clone(), bytes: kept.lost });
+                return Err(NfsError::MayBeLost { name: kept.opened.name.clone(), bytes: kept.lost });
             }
             kept.has_changed = false;
             (expected, mark) = self.send_kept(file)?;
         }
-        let name = self.calls.files[file as usize].as_ref().map(|file| file.name.clone());
+        let name = self.calls.files[file as usize].as_ref().map(|file| file.opened.name.clone());
         Err(NfsError::Restless(name.unwrap_or_default()))
     }
 
@@ -317,7 +328,7 @@ impl Session {
     fn send_kept(&mut self, file: u32) -> Result<(Option<Verifier>, Mark), NfsError> {
         let (mut first, mut is_one) = (None, true);
         let Some(kept) = &self.calls.files[file as usize] else { return Ok((None, Mark::default())) };
-        let (handle, name, mut next) = (kept.handle.clone(), kept.name.clone(), 0);
+        let (opened, mut next) = (kept.opened.clone(), 0);
         while let Some((number, offset, data)) =
             self.calls.files[file as usize].as_ref().and_then(|file| file.copy(next))
         {
@@ -326,7 +337,7 @@ impl Session {
             while sent < data.len() {
                 let part = &data[sent..data.len().min(sent + self.most_written)];
                 let start = offset + sent as u64;
-                let (count, verifier) = self.write_now(&handle, &name, start, part, Stability::Unstable)?;
+                let (count, verifier) = self.write_now(&opened, start, part)?;
                 is_one &= *first.get_or_insert(verifier) == verifier;
                 sent += count;
             }
@@ -343,54 +354,21 @@ impl Session {
     /// Writes and waits for the answer. Returns how many bytes were written, and the server's verifier.
     pub(super) fn write_now(
         &mut self,
-        handle: &[u8],
-        name: &str,
+        file: &Opened,
         offset: u64,
         data: &[u8],
-        stability: Stability,
     ) -> Result<(usize, Verifier), NfsError> {
-        let answer = self.patiently(procedure::WRITE, &|writer| {
-            let length = data.len() as u32;
-            writer.opaque(handle).u64(offset).u32(length).u32(stability as u32).opaque(data);
-        })?;
-        let mut reader = Reader::new(&answer);
-        self.granted(&mut reader, || format!("WRITE {name} at {offset}, {} bytes", data.len()))?;
-        skip_change(&mut reader)?;
-        let (count, _) = (reader.u32()? as usize, reader.u32()?);
+        let (count, verifier) = self.calls.protocol.write_now(self, file, offset, data)?;
         if count == 0 || count > data.len() {
             return Err(NfsError::Malformed);
         }
-        Ok((count, verifier(&mut reader)?))
+        Ok((count, verifier))
     }
 
     pub(super) fn commit_now(&mut self, file: u32) -> Result<Verifier, NfsError> {
         let Some(kept) = &self.calls.files[file as usize] else { return Err(NfsError::Malformed) };
-        let (handle, name) = (kept.handle.clone(), kept.name.clone());
-        let answer = self.patiently(procedure::COMMIT, &|writer| {
-            writer.opaque(&handle).u64(0).u32(0);
-        })?;
-        let mut reader = Reader::new(&answer);
-        self.granted(&mut reader, || format!("COMMIT {name}"))?;
-        skip_change(&mut reader)?;
-        verifier(&mut reader)
-    }
-
-    /// Makes a call on the current connection, and repeats it while the server is busy.
-    pub(super) fn patiently(
-        &mut self,
-        number: u32,
-        arguments: &dyn Fn(&mut Writer<'_>),
-    ) -> Result<Vec<u8>, NfsError> {
-        let begun = Instant::now();
-        loop {
-            let answer = self.call_once(number, arguments)?;
-            let is_busy = Reader::new(&answer).u32()? == crate::status::JUKEBOX;
-            if !is_busy || begun.elapsed() >= self.limits.patience {
-                return Ok(answer);
-            }
-            self.calls.counts.busy += 1;
-            let _ = sleep(PAUSE);
-        }
+        let opened = kept.opened.clone();
+        self.calls.protocol.commit_now(self, &opened)
     }
 
     /// Begins to commit if the copies are too large.
@@ -430,7 +408,7 @@ impl Session {
 }
 
 /// Sleeps, unless a signal arrives.
-fn sleep(time: Duration) -> io::Result<()> {
+pub(super) fn sleep(time: Duration) -> io::Result<()> {
     let time = libc::timespec {
         tv_sec: time.as_secs().min(1 << 30) as libc::time_t,
         tv_nsec: time.subsec_nanos().into(),

@@ -82,6 +82,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             if in_flight > 0 {
                 self.reap_within(Duration::from_nanos(nap));
             } else if nap > 0 {
+                self.engine.keep_alive();
                 std::thread::sleep(Duration::from_nanos(nap));
             } else {
                 std::hint::spin_loop();

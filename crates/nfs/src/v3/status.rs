@@ -1,7 +1,6 @@
 //! The statuses in answers of NFS 3 (RFC 1813).
 
-/// The status of a server that is busy with the request: try again later.
-pub(crate) const JUKEBOX: u32 = 10008;
+use crate::protocol::BUSY;
 
 /// The meaning of a status: the system's error number, the protocol's name, and a description.
 pub(crate) fn status(code: u32) -> (i32, &'static str, &'static str) {
@@ -32,7 +31,7 @@ pub(crate) fn status(code: u32) -> (i32, &'static str, &'static str) {
         10005 => (libc::EINVAL, "NFS3ERR_TOOSMALL", "the buffer is too small"),
         10006 => (libc::EIO, "NFS3ERR_SERVERFAULT", "the server has an internal error"),
         10007 => (libc::EINVAL, "NFS3ERR_BADTYPE", "the server does not support this type of file"),
-        JUKEBOX => (libc::EAGAIN, "NFS3ERR_JUKEBOX", "the server is busy with it"),
+        BUSY => (libc::EAGAIN, "NFS3ERR_JUKEBOX", "the server is busy with it"),
         _ => (libc::EIO, "an error", "the protocol does not know it"),
     }
 }

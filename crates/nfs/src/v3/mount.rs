@@ -5,7 +5,7 @@ use crate::rpc::{self, Caller, Program};
 use crate::socket::{Deadline, connect};
 use crate::url::Address;
 use crate::xdr::{Reader, Writer};
-use crate::{NfsError, protocol};
+use crate::{NfsError, v3};
 use std::io::Write;
 
 const PORT_MAPPER: Program = Program { number: 100_000, version: 2 };
@@ -14,7 +14,7 @@ const MOUNT: Program = Program { number: 100_005, version: 3 };
 /// The port of the port mapper.
 const PORT_OF_MAPPER: u16 = 111;
 /// The default port of NFS.
-const USUAL: u16 = 2049;
+pub(crate) const USUAL_PORT: u16 = 2049;
 
 /// The port of NFS on a server. Many servers with a firewall, and those of version 4 only, have no reachable port
 /// mapper. The usual port of NFS is then assumed; if that is wrong, connecting fails with a message that names the
@@ -27,10 +27,10 @@ pub(crate) fn port_of_nfs(
     if let Some(port) = address.nfs_port {
         return Ok(port);
     }
-    match mapped(address, protocol::NFS, caller, deadline) {
+    match mapped(address, v3::NFS, caller, deadline) {
         Ok(port) => Ok(port),
         Err(error) if deadline.is_given_up() => Err(error),
-        Err(_) => Ok(USUAL),
+        Err(_) => Ok(USUAL_PORT),
     }
 }
 
@@ -102,7 +102,7 @@ fn mapped(
     let port = Reader::new(&answer).u32()?;
     u16::try_from(port).ok().filter(|&port| port > 0).ok_or_else(|| NfsError::Mount {
         export: address.export.clone(),
-        why: "the server has no mount service of version 3 over TCP (does it serve only NFS 4?)".to_owned(),
+        why: "the server has no mount service of version 3 over TCP (if it serves only NFS 4, add version=4 to nfs_url)".to_owned(),
         errno: libc::EPROTONOSUPPORT,
     })
 }
