@@ -56,6 +56,7 @@ mod logs;
 mod lost_hosts;
 mod machine;
 mod memory;
+mod meta;
 mod metrics;
 mod names;
 mod nbd;

@@ -1,5 +1,6 @@
 //! The answer: a table for people, Markdown, JSON.
 
+use super::machines::Machines;
 use super::page;
 use super::perform::{Done, Outcome};
 use crate::messages::complain;
@@ -72,7 +73,8 @@ pub fn headline(outcome: &Outcome) -> String {
     let setup = &outcome.setup;
     let on = outcome.file_system.as_ref().map(|kind| format!(" ({kind})")).unwrap_or_default();
     let workers = match setup.machines {
-        1 => format!("{} workers", setup.workers()),
+        1 if setup.tasks == 1 => "1 worker".to_owned(),
+        1 => format!("{} workers", setup.tasks),
         machines => {
             format!("{} workers on {machines} machines ({})", setup.workers(), outcome.machines.words())
         }
@@ -130,11 +132,13 @@ pub fn remarks(outcome: &Outcome) -> Vec<String> {
         lines.push(format!("no score: a phase is missing ({NO_SUBMISSION})"));
     }
     if outcome.done.iter().any(|done| done.had_to_catch_up) {
-        lines.push(
-            "Where the limit of time ended a phase, its time and rate include the time in which slower workers caught up with \
-             the fastest one."
-                .to_owned(),
-        );
+        let how = match outcome.machines {
+            Machines::Ranks { .. } => {
+                "rank 0 then made what slower workers lacked of the fastest one, which is not in the figures"
+            }
+            _ => "its time and rate include the time in which slower workers caught up with the fastest one",
+        };
+        lines.push(format!("Where the limit of time ended a phase, {how}."));
     }
     lines.extend(outcome.failures.iter().map(|failure| format!("failed: {failure}")));
     lines

@@ -16,8 +16,10 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long ranks wait for rank 0: to begin, and between two phases, where it may check the tree.
-const PATIENCE: Duration = Duration::from_secs(3600);
+/// How long ranks wait for rank 0 to begin: launchers do not start them all at once.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long they wait between two phases, where it may check the tree.
+const LONG_PATIENCE: Duration = Duration::from_secs(3600);
 /// The time between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -89,13 +91,11 @@ impl Machines {
         let done = |machine: u32| from.get(machine as usize).map_or(&[][..], |of| of);
         match self {
             Machines::Ranks { .. } => {
-                // All ranks have the same job file, so all begin where the first one has to.
-                let least =
-                    from.iter().flatten().min().map(|least| vec![*least; course.setup.tasks as usize]);
-                let job = course.job(phase, Machine::Rank, &least.unwrap_or_default(), to);
+                let job = course.job(phase, Machine::Rank, &[], to);
                 job.map(|job| vec![(String::new(), job)]).unwrap_or_default()
             }
-            _ => (0..self.count())
+            // (This machine also does what ranks lack.)
+            _ => (0..course.setup.machines)
                 .filter_map(|machine| {
                     let job = course.job(phase, Machine::Number(machine), done(machine), to)?;
                     let name = match self {
@@ -206,7 +206,8 @@ pub fn follow(target: &Path, setup: &Setup, machines: &Machines) -> Result<u8, S
     let setup = Setup { directory: own.display().to_string(), ..setup.clone() };
     for run in 0.. {
         let meeting = meeting(&own, run);
-        let until = Instant::now() + PATIENCE;
+        let patience = if own.exists() { LONG_PATIENCE } else { PATIENCE };
+        let until = Instant::now() + patience;
         loop {
             if runner.is_asked_to_end() {
                 return Ok(crate::exit_status::INTERRUPTED);
@@ -221,7 +222,7 @@ pub fn follow(target: &Path, setup: &Setup, machines: &Machines) -> Result<u8, S
                 return Err(format!(
                     "{}: rank 0 has begun nothing more in {} s",
                     own.display(),
-                    PATIENCE.as_secs()
+                    patience.as_secs()
                 ));
             }
             std::thread::sleep(LOOK);

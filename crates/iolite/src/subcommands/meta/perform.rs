@@ -123,7 +123,7 @@ fn in_short(done: &Done) -> String {
     } else {
         format!("{}/s", count(done.rate()))
     };
-    let more = if done.had_to_catch_up { ", with the time in which slower workers caught up" } else { "" };
+    let more = if done.had_to_catch_up { ", ended by the limit of time" } else { "" };
     format!("{rate}, {}{more}", seconds(done.figures.seconds))
 }
 
@@ -139,19 +139,29 @@ impl Runs<'_> {
     /// Runs a phase; `None` = a signal has ended it.
     fn phase(&mut self, course: &mut Course, phase: Phase) -> Result<Option<Done>, String> {
         let most = course.most(phase);
-        let Some(mut figures) = self.run(course, phase, &[], most)? else { return Ok(None) };
+        let Some(mut figures) = self.run(self.machines, course, phase, &[], most)? else { return Ok(None) };
         let mut each = figures.workers.iter().map(|worker| worker.ops).max().unwrap_or(0);
         let caught_up = course.catch_up(phase, &figures);
         if let Some(to) = caught_up {
-            let from = by_machine(course, self.machines, &figures.workers);
-            let Some(later) = self.run(course, phase, &from, to)? else { return Ok(None) };
-            figures.add(later);
+            check_workers(course, &figures)?;
+            let from = by_machine(course, &figures.workers);
+            // All ranks have the same job file, so that they cannot begin at different places. The first one does it for all,
+            // which is not measured.
+            let is_measured = !matches!(self.machines, Machines::Ranks { .. });
+            let machines = if is_measured { self.machines } else { &Machines::Here };
+            let Some(later) = self.run(machines, course, phase, &from, to)? else { return Ok(None) };
+            check_sum(course, &figures, &later, to)?;
+            if is_measured {
+                figures.add(later);
+            }
             each = to;
         }
         if phase.creates() && each == 0 {
             return Err("nothing was done in the time; --time= has to be longer".to_owned());
         }
-        check_counts(course, phase, &figures, each)?;
+        if caught_up.is_none() {
+            check_counts(course, phase, &figures, each)?;
+        }
         let entries = course.entries(phase);
         course.finish(phase, each);
         Ok(Some(Done { phase, figures, entries, had_to_catch_up: caught_up.is_some() }))
@@ -160,15 +170,16 @@ impl Runs<'_> {
     /// Runs jobs of a phase; `None` = a signal has ended them.
     fn run(
         &mut self,
+        machines: &Machines,
         course: &Course,
         phase: Phase,
         from: &[Vec<u64>],
         to: u64,
     ) -> Result<Option<Figures>, String> {
         let meeting = machines::meeting(self.own, self.count);
-        self.count += 1;
-        let jobs = self.machines.jobs(course, phase, from, to);
-        let ready = self.machines.ready(&course.setup, jobs, &meeting)?;
+        self.count += u32::from(machines == self.machines);
+        let jobs = machines.jobs(course, phase, from, to);
+        let ready = machines.ready(&course.setup, jobs, &meeting)?;
         let (end, text) = ready.perform(self.runner)?;
         match end {
             RunEnd::Interrupted => return Ok(None),
@@ -188,19 +199,19 @@ fn without_names(words: &str) -> String {
 }
 
 /// What the workers of each machine have done.
-fn by_machine(course: &Course, machines: &Machines, workers: &[Worker]) -> Vec<Vec<u64>> {
+fn by_machine(course: &Course, workers: &[Worker]) -> Vec<Vec<u64>> {
     let tasks = course.setup.tasks as usize;
-    if let Machines::Ranks { .. } = machines {
-        return vec![workers.iter().map(|worker| worker.ops).collect()];
-    }
     let mut done = vec![vec![0; tasks]; course.setup.machines as usize];
     for worker in workers {
-        let number = worker.name.rsplit(' ').next().and_then(|name| name.strip_prefix('w')?.split_once('.'));
-        let Some((Ok(machine), Ok(task))) =
-            number.map(|(one, other)| (one.parse::<usize>(), other.parse::<usize>()))
-        else {
-            continue;
+        // The section `w1.0`; or, of a rank, `rank-1 w0`.
+        let mut words = worker.name.rsplit(' ');
+        let Some(section) = words.next().and_then(|name| name.strip_prefix('w')) else { continue };
+        let rank = |host: &str| host.strip_prefix("rank-").unwrap_or_default().to_owned();
+        let (machine, task) = match section.split_once('.') {
+            Some((machine, task)) => (machine.to_owned(), task),
+            None => (rank(words.next().unwrap_or_default()), section),
         };
+        let (Ok(machine), Ok(task)) = (machine.parse::<usize>(), task.parse::<usize>()) else { continue };
         if let Some(place) = done.get_mut(machine).and_then(|of| of.get_mut(task)) {
             *place = worker.ops;
         }
@@ -208,24 +219,35 @@ fn by_machine(course: &Course, machines: &Machines, workers: &[Worker]) -> Vec<V
     done
 }
 
+/// Whether every worker has results.
+fn check_workers(course: &Course, figures: &Figures) -> Result<(), String> {
+    let workers = course.setup.workers() as usize;
+    match figures.workers.len() {
+        found if found == workers => Ok(()),
+        found => Err(format!("{found} of {workers} workers have results")),
+    }
+}
+
+/// Whether all workers together have done what they should when they have caught up.
+fn check_sum(course: &Course, before: &Figures, later: &Figures, each: u64) -> Result<(), String> {
+    let expected = each * u64::from(course.setup.workers());
+    match before.ops() + later.ops() {
+        found if found == expected => Ok(()),
+        found => Err(format!("all workers did {found} operations instead of {expected}")),
+    }
+}
+
 /// Whether every worker has done what it should.
 fn check_counts(course: &Course, phase: Phase, figures: &Figures, each: u64) -> Result<(), String> {
-    let workers = course.setup.workers() as usize;
-    if phase != Phase::Find && figures.workers.len() != workers {
-        return Err(format!("{} of {workers} workers have results", figures.workers.len()));
+    // (Not every worker has directories of its own in a find.)
+    if phase != Phase::Find {
+        check_workers(course, figures)?;
     }
-    // (Ranks that catch up begin where the slowest one does, so some create again what they have.)
-    let is_whole = |worker: &&Worker| if phase.creates() { worker.ops >= each } else { true };
     let expected = if phase.creates() { Some(each) } else { course.exactly(phase) };
-    let wrong = figures.workers.iter().find(|worker| {
-        let exact = expected.is_none_or(|expected| worker.ops == expected);
-        !(exact || (phase.creates() && is_whole(worker)))
-    });
-    match (wrong, expected) {
-        (Some(worker), Some(expected)) => {
-            Err(format!("{} did {} operations instead of {expected}", worker.name, worker.ops))
-        }
-        _ => Ok(()),
+    let Some(expected) = expected else { return Ok(()) };
+    match figures.workers.iter().find(|worker| worker.ops != expected) {
+        Some(worker) => Err(format!("{} did {} operations instead of {expected}", worker.name, worker.ops)),
+        None => Ok(()),
     }
 }
 

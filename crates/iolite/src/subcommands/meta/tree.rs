@@ -80,3 +80,72 @@ fn count(directory: &Path, level: u32) -> Result<u64, String> {
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_procedures::meta::{Phase, Setup};
+
+    #[test]
+    fn every_difference_is_found() {
+        let setup = Setup {
+            directory: String::new(),
+            machines: 1,
+            tasks: 2,
+            files: 3,
+            is_shared: false,
+            depth: 1,
+            breadth: 2,
+            size: 5,
+            seconds: None,
+            shift: 0,
+            data: 0,
+            phases: vec![Phase::Mkdir, Phase::Create, Phase::Link],
+        };
+        let mut course = Course::new(setup);
+        for phase in [Phase::Mkdir, Phase::Create, Phase::Link] {
+            course.finish(phase, 3);
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let own = directory.path();
+        let make = || {
+            for entry in course.expected() {
+                let path = own.join(&entry.path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                match entry.kind {
+                    Kind::Directory => fs::create_dir(&path).unwrap(),
+                    _ if entry.path.ends_with(".link") => {
+                        fs::hard_link(path.to_str().unwrap().trim_end_matches(".link"), &path).unwrap();
+                    }
+                    _ => fs::write(&path, "12345").unwrap(),
+                }
+            }
+            fs::write(own.join(super::super::OWN.lock), "").unwrap();
+            assert_eq!(check(&course, own), Ok(()));
+        };
+        let changes: [(&str, &dyn Fn(&Path)); 6] = [
+            ("No such file", &|own| fs::remove_file(own.join("w0.0/f0")).unwrap()),
+            ("4 bytes instead of 5", &|own| fs::write(own.join("w0.1/t0/f1"), "1234").unwrap()),
+            ("not a directory", &|own| {
+                fs::remove_dir(own.join("w0.0/d0")).unwrap();
+                fs::write(own.join("w0.0/d0"), "").unwrap();
+            }),
+            ("3 names instead of 2", &|own| {
+                fs::hard_link(own.join("w0.0/f0"), own.join("w0.0/more")).unwrap()
+            }),
+            ("19 files and directories of workers instead of 18", &|own| {
+                fs::write(own.join("w0.1/t1/other"), "").unwrap();
+            }),
+            ("19 files", &|own| fs::create_dir(own.join("w0.1/d9")).unwrap()),
+        ];
+        for (why, change) in changes {
+            make();
+            change(own);
+            let told = check(&course, own).unwrap_err();
+            assert!(told.contains(why), "{why}: {told}");
+            for entry in fs::read_dir(own).unwrap().flatten() {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+}
