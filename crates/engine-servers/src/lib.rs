@@ -11,6 +11,7 @@ mod external;
 mod gfapi;
 mod http;
 mod libblkio;
+mod libcufile;
 #[cfg(feature = "hdfs")]
 mod libhdfs;
 mod libiscsi;
@@ -26,6 +27,7 @@ pub use self::external::{OpenedExternal, describe_external, open_external};
 pub use self::gfapi::{GfapiAsyncEngine, GfapiEngine};
 pub use self::http::HttpEngine;
 pub use self::libblkio::LibblkioEngine;
+pub use self::libcufile::LibcufileEngine;
 #[cfg(feature = "hdfs")]
 pub use self::libhdfs::LibhdfsEngine;
 pub use self::libiscsi::LibiscsiEngine;

@@ -5,7 +5,7 @@ use super::own::{AsFio, Idle, LocalTarget, Obstacle, OwnOptions};
 use super::{
     CommandPriorities, CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, GfapiOptions,
     HdfsOptions, HttpOptions, IoUringCmdOptions, IoUringOptions, IscsiOptions, LibaioOptions,
-    LibblkioOptions,
+    LibblkioOptions, LibcufileOptions,
 };
 use super::{
     MmapOptions, MtdOptions, NameOptions, NbdOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions,
@@ -67,6 +67,7 @@ engine_options! {
     Iscsi(IscsiOptions),
     Libaio(LibaioOptions),
     Libblkio(LibblkioOptions),
+    Libcufile(LibcufileOptions),
     Mmap(MmapOptions),
     Mtd(MtdOptions),
     Name(NameOptions),
@@ -222,6 +223,7 @@ mod tests {
                     "pi_chk" => "GUARD",
                     "cmdprio_bssplit" => "4k/50",
                     "rbd_encryption_format" => "luks2",
+                    "gpu_dev_ids" => "0:1",
                     "libblkio_pre_connect_props" | "libblkio_pre_start_props" => "direct=true",
                     _ => definition.default.or(keyword).unwrap_or("1"),
                 };
