@@ -44,6 +44,10 @@ pub struct EngineConfig {
     pub pauses: bool,
     /// Written data must survive, because the job syncs or verifies it. Otherwise it is never read again.
     pub keeps_writes: bool,
+    /// The job verifies data, and so looks at what it reads and writes.
+    pub verifies: bool,
+    /// The number of the worker, among those of all jobs.
+    pub worker: u32,
     /// Seed of the choices an engine makes itself (`hipri_percentage`).
     pub seed: u64,
     /// The name of the job.
@@ -70,6 +74,8 @@ impl EngineConfig {
             defer_submission: false,
             pauses: false,
             keeps_writes: true,
+            verifies: true,
+            worker: 0,
             seed: 1,
             job: String::new(),
             runtime_us: 0,

@@ -19,8 +19,8 @@ use iolite_engine_local::{
 };
 #[cfg(feature = "servers")]
 use iolite_engine_servers::{
-    GfapiAsyncEngine, GfapiEngine, HttpEngine, LibblkioEngine, LibiscsiEngine, NbdEngine, NetEngine,
-    NetspliceEngine, NfsEngine, OpenedExternal, RadosEngine, RbdEngine, RdmaEngine, open_external,
+    GfapiAsyncEngine, GfapiEngine, HttpEngine, LibblkioEngine, LibcufileEngine, LibiscsiEngine, NbdEngine,
+    NetEngine, NetspliceEngine, NfsEngine, OpenedExternal, RadosEngine, RbdEngine, RdmaEngine, open_external,
 };
 #[cfg(feature = "hdfs")]
 use iolite_options::engines::HdfsOptions;
@@ -30,8 +30,8 @@ use iolite_options::engines::{
 };
 #[cfg(feature = "servers")]
 use iolite_options::engines::{
-    GfapiOptions, HttpOptions, IscsiOptions, LibblkioOptions, NbdOptions, NetOptions, NfsOptions,
-    RadosOptions, RbdOptions, RdmaOptions,
+    GfapiOptions, HttpOptions, IscsiOptions, LibblkioOptions, LibcufileOptions, NbdOptions, NetOptions,
+    NfsOptions, RadosOptions, RbdOptions, RdmaOptions,
 };
 
 macro_rules! engines {
@@ -194,6 +194,8 @@ engines! {
     shared "gfapi_async" => GfapiAsyncEngine told GfapiOptions,
     #[cfg(feature = "servers")]
     shared "libblkio" => LibblkioEngine told LibblkioOptions,
+    #[cfg(feature = "servers")]
+    shared "libcufile" => LibcufileEngine told LibcufileOptions,
     #[cfg(feature = "hdfs")]
     shared "libhdfs" => LibhdfsEngine told HdfsOptions,
     #[cfg(feature = "servers")]

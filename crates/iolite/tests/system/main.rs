@@ -49,6 +49,7 @@ mod keys;
 mod large_pages;
 mod launched;
 mod libblkio;
+mod libcufile;
 mod libiscsi;
 mod live;
 mod log_tools;

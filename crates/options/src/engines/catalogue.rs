@@ -6,7 +6,7 @@ use super::{
 use super::{
     CpuioOptions, DirReadOptions, E4defragOptions, ExecOptions, ExternalOptions, GfapiOptions, HdfsOptions,
     HttpOptions, IoUringCmdOptions, IoUringOptions, IscsiOptions, LibaioOptions, LibblkioOptions,
-    MmapOptions,
+    LibcufileOptions, MmapOptions,
 };
 use super::{
     FileWriteOptions, MtdOptions, NameOptions, NbdOptions, NetOptions, NewNameOptions, NfsOptions,
@@ -14,8 +14,8 @@ use super::{
 };
 use super::{RadosOptions, RbdOptions, RdmaOptions, XnvmeOptions};
 use super::{
-    ceph, external, files, gluster, hdfs, http, io_uring, iscsi, libaio, libblkio, local, mmap, nbd, network,
-    nfs, pvsync2, sg, stand_ins,
+    ceph, external, files, gluster, hdfs, http, io_uring, iscsi, libaio, libblkio, libcufile, local, mmap,
+    nbd, network, nfs, pvsync2, sg, stand_ins,
 };
 use crate::definition::Definition;
 
@@ -125,7 +125,7 @@ impl EngineInfo {
 }
 
 /// All engines, in the order in which the help lists them.
-pub(super) const ALL: [EngineInfo; 51] = [
+pub(super) const ALL: [EngineInfo; 52] = [
     engine("cpuio", "Burns processor cycles instead of I/O")
         .data(Data::Nowhere)
         .unit(UnitKind::Works)
@@ -294,6 +294,10 @@ pub(super) const ALL: [EngineInfo; 51] = [
         .can(&[Sync, Trim, FixedSize, Polling])
         .loads_library()
         .own(|| LibblkioOptions::default().into(), libblkio::OPTIONS),
+    engine("libcufile", "Files and memory of NVIDIA's GPUs, by GPUDirect Storage")
+        .completion(Completion::Engine)
+        .loads_library()
+        .own(|| LibcufileOptions::default().into(), libcufile::OPTIONS),
     engine("dev-dax", "Persistent memory by a DAX device")
         .works_on(Target::DaxDevice)
         .can(&[Sync, CopyIntoFile])
@@ -370,11 +374,6 @@ pub(super) static ELSEWHERE: &[Elsewhere] = &[
     elsewhere("ime_psync", IME, "use psync on the mount point of its client"),
     elsewhere("ime_psyncv", IME, "use vsync on the mount point of its client"),
     elsewhere("ime_aio", IME, "use libaio on the mount point of its client"),
-    elsewhere(
-        "libcufile",
-        "GPUDirect Storage by NVIDIA, which moves data between files and the memory of a GPU",
-        "use io_uring or libaio, whose buffers are in the memory of the machine",
-    ),
     elsewhere(
         "libhipfile",
         "hipFile by AMD, which moves data between files and the memory of a GPU",

@@ -5,7 +5,7 @@ use super::own::{AsFio, Idle, LocalTarget, Obstacle, OwnOptions};
 use super::{
     CommandPriorities, CpuioOptions, DirReadOptions, E4defragOptions, ExecOptions, ExternalOptions,
     FileWriteOptions, GfapiOptions, HdfsOptions, HttpOptions, IoUringCmdOptions, IoUringOptions,
-    IscsiOptions, LibaioOptions, LibblkioOptions,
+    IscsiOptions, LibaioOptions, LibblkioOptions, LibcufileOptions,
 };
 use super::{
     MmapOptions, MtdOptions, NameOptions, NbdOptions, NetOptions, NewNameOptions, NfsOptions, Pvsync2Options,
@@ -69,6 +69,7 @@ engine_options! {
     Iscsi(IscsiOptions),
     Libaio(LibaioOptions),
     Libblkio(LibblkioOptions),
+    Libcufile(LibcufileOptions),
     Mmap(MmapOptions),
     Mtd(MtdOptions),
     Name(NameOptions),
@@ -226,6 +227,7 @@ mod tests {
                     "pi_chk" => "GUARD",
                     "cmdprio_bssplit" => "4k/50",
                     "rbd_encryption_format" => "luks2",
+                    "gpu_dev_ids" => "0:1",
                     "libblkio_pre_connect_props" | "libblkio_pre_start_props" => "direct=true",
                     _ => definition.default.or(keyword).unwrap_or("1"),
                 };

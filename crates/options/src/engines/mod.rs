@@ -30,6 +30,7 @@ mod io_uring_cmd;
 mod iscsi;
 mod libaio;
 mod libblkio;
+mod libcufile;
 mod local;
 mod mmap;
 mod nbd;
@@ -62,6 +63,7 @@ pub use io_uring_cmd::{ByteCheck, CdbLength, Checks, CommandType, NvmeWriteMode,
 pub use iscsi::IscsiOptions;
 pub use libaio::LibaioOptions;
 pub use libblkio::{BlkioProperties, BlkioWait, LibblkioOptions};
+pub use libcufile::{CudaIo, LibcufileOptions};
 pub use local::{CpuMode, CpuioOptions, ExecOptions, MtdOptions};
 pub use mmap::MmapOptions;
 pub use nbd::NbdOptions;

@@ -248,6 +248,8 @@ fn engine(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> EngineConfig {
     EngineConfig {
         options: own,
         keeps_writes: options.sync_asked_for().is_some() || options.verification.is_on(),
+        verifies: options.verification.is_on(),
+        worker: worker.index as u32,
         pauses: pace::rules(options, worker.seed).is_some() || options.batches.batch_size > 0,
         atomic: options.durability.atomic,
         files: layout.count(),

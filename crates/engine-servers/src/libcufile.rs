@@ -1,0 +1,345 @@
+//! `libcufile`: files and memory of NVIDIA's GPUs, with GPUDirect Storage.
+//!
+//! Each unit has memory on the GPU of its worker, as large as its buffer. With `cuda_io=cufile`, the library moves data
+//! between file and GPU; buffers of the machine take part only where data is verified, and when the job begins, so that
+//! the GPU's memory has the content of buffers. With `cuda_io=posix`, data goes through the buffer: what applications do
+//! without the library. With a depth, requests of the library go in batches ([`batches`]).
+
+mod batches;
+mod gpu;
+mod library;
+
+use self::batches::{Batches, errno_of};
+use self::gpu::Gpu;
+use self::library::{Cufile, Description, NAME, Request, in_words};
+use iolite_engine::by_index::{ByIndex, Reasons};
+use iolite_engine::file::Files;
+use iolite_engine::library::Handle;
+use iolite_engine::{
+    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
+    Unit,
+};
+use iolite_options::engines::{CudaIo, LibcufileOptions};
+use iolite_os::explained;
+use iolite_types::Operation;
+use std::io;
+use std::os::fd::RawFd;
+use std::ptr;
+use std::time::Duration;
+
+/// The engine.
+pub struct LibcufileEngine {
+    files: Files,
+    /// Of which the library knows, with `cuda_io=cufile`.
+    handles: ByIndex<usize>,
+    batches: Option<Batches>,
+    /// `None` with `cuda_io=posix`.
+    cufile: Option<Driver>,
+    gpu: Gpu,
+    number: u32,
+    verifies: bool,
+    stride: usize,
+    /// The operation and the buffer of each unit in flight, for the copy after a read.
+    flights: Vec<(bool, *mut u8)>,
+    reasons: Reasons,
+    remarks: Vec<String>,
+    /// The memory of the GPU is registered with the library.
+    is_registered: bool,
+}
+
+// SAFETY: the pointers are to buffers of the worker, which moves with the engine.
+unsafe impl Send for LibcufileEngine {}
+
+/// The library, open.
+struct Driver(&'static Cufile);
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // SAFETY: nothing of the library is used any more.
+        let _ = unsafe { (self.0.close)() };
+    }
+}
+
+impl LibcufileEngine {
+    /// Makes an engine, and opens its GPU.
+    ///
+    /// # Errors
+    /// A library is missing, there is no such GPU, or GPUDirect Storage cannot be used.
+    pub fn new(config: &EngineConfig, options: &LibcufileOptions) -> Result<Self, EngineError> {
+        let number = options.gpu_of(config.worker);
+        let cufile = match options.cuda_io {
+            CudaIo::Cufile => Some(Cufile::load()?),
+            CudaIo::Posix => None,
+        };
+        let gpu = Gpu::open(number)?;
+        let driver = cufile.map(|cufile| {
+            // SAFETY: it takes nothing.
+            let opened = unsafe { (cufile.open)() }.check("cuFileDriverOpen");
+            opened.map(|()| Driver(cufile)).map_err(|why| EngineError::Remote {
+                engine: NAME,
+                errno: libc::ENODEV,
+                why,
+            })
+        });
+        let driver = driver.transpose()?;
+        Ok(LibcufileEngine {
+            files: Files::new(config),
+            handles: ByIndex::with_room(config.files),
+            batches: cufile.filter(|_| config.depth > 1).map(|cufile| Batches::new(cufile, config.depth)),
+            cufile: driver,
+            gpu,
+            number,
+            verifies: config.verifies,
+            stride: 0,
+            flights: Vec::new(),
+            reasons: Reasons::with_room(config.depth),
+            remarks: Vec::new(),
+            is_registered: false,
+        })
+    }
+
+    /// The place of a unit's memory on the GPU.
+    fn place(&self, unit: u32) -> usize {
+        unit as usize * self.stride
+    }
+
+    /// Moves the data of a unit in this call.
+    ///
+    /// # Safety
+    /// As [`Engine::queue`].
+    unsafe fn perform(&mut self, unit: &Unit) -> Result<u64, (Errno, Option<String>)> {
+        let is_write = unit.operation == Operation::Write;
+        let (place, length) = (self.place(unit.index), unit.length as usize);
+        let of_copy = |words| (Errno(libc::EIO), Some(words));
+        // SAFETY: the caller promises the buffer, and the GPU has memory for each unit.
+        unsafe {
+            let Some(Driver(cufile)) = &self.cufile else {
+                return self.through_memory(unit);
+            };
+            if is_write && self.verifies {
+                self.gpu.put(place, unit.buffer, length).map_err(of_copy)?;
+            }
+            let file = *self.handles.of_open(unit.file).map_err(|errno| (errno, None))?;
+            let file: Handle = ptr::with_exposed_provenance_mut(file);
+            let (memory, offset, place) = (self.gpu.pointer(), unit.offset as i64, place as i64);
+            let moved = match is_write {
+                true => (cufile.write)(file, memory, length, offset, place),
+                false => (cufile.read)(file, memory, length, offset, place),
+            };
+            let bytes = match moved {
+                0.. => moved as u64,
+                // The system has refused it.
+                -1 => return Err((Errno::last(), None)),
+                error => return Err((errno_of(error), Some(in_words(-error as i32)))),
+            };
+            if !is_write && self.verifies {
+                self.gpu.get(place as usize, unit.buffer, bytes as usize).map_err(of_copy)?;
+            }
+            Ok(bytes)
+        }
+    }
+
+    /// Moves the data of a unit between file and GPU through the unit's buffer.
+    ///
+    /// # Safety
+    /// As [`Engine::queue`].
+    unsafe fn through_memory(&self, unit: &Unit) -> Result<u64, (Errno, Option<String>)> {
+        let (place, length) = (self.place(unit.index), unit.length as usize);
+        let (file, buffer, offset) = (self.files.raw(unit.file), unit.buffer, unit.offset as i64);
+        let of_copy = |words| (Errno(libc::EIO), Some(words));
+        // SAFETY: the caller promises the buffer, and the GPU has memory for each unit.
+        unsafe {
+            if unit.operation == Operation::Write {
+                if self.verifies {
+                    self.gpu.put(place, buffer, length).map_err(of_copy)?;
+                }
+                self.gpu.get(place, buffer, length).map_err(of_copy)?;
+                let written = libc::pwrite(file, buffer.cast(), length, offset);
+                return u64::try_from(written).map_err(|_| (Errno::last(), None));
+            }
+            let read = libc::pread(file, buffer.cast(), length, offset);
+            let read = u64::try_from(read).map_err(|_| (Errno::last(), None))?;
+            self.gpu.put(place, buffer, read as usize).map_err(of_copy)?;
+            Ok(read)
+        }
+    }
+
+    fn note(&mut self, unit: u32, refusal: Result<u64, (Errno, Option<String>)>) -> Outcome {
+        refusal.map_err(|(errno, words)| {
+            self.reasons.take(unit);
+            words.into_iter().for_each(|words| self.reasons.note(unit, &words));
+            errno
+        })
+    }
+}
+
+impl Engine for LibcufileEngine {
+    const SYNCHRONOUS: bool = false;
+
+    fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
+        let descriptor = self.files.open(index, spec, mode)?;
+        let Some(Driver(cufile)) = &self.cufile else { return Ok(()) };
+        let (mut handle, mut description) = (ptr::null_mut(), Description::of(descriptor));
+        // SAFETY: both are valid through the call.
+        let told = unsafe { (cufile.register_file)(&raw mut handle, &raw mut description) };
+        if let Err(words) = told.check("cuFileHandleRegister") {
+            // The earlier error matters.
+            let _ = self.files.close(index);
+            let words = format!("{}: {words}", spec.path.display());
+            return Err(explained(&io::Error::from_raw_os_error(libc::ENOTSUP), words));
+        }
+        self.handles.set(index, handle.expose_provenance());
+        Ok(())
+    }
+
+    fn close(&mut self, index: u32) -> io::Result<()> {
+        if let (Some(handle), Some(Driver(cufile))) = (self.handles.take(index), &self.cufile) {
+            // SAFETY: no request uses the file any more.
+            unsafe { (cufile.deregister_file)(ptr::with_exposed_provenance_mut(handle)) };
+        }
+        self.files.close(index)
+    }
+
+    fn descriptor(&self, index: u32) -> Option<RawFd> {
+        self.files.descriptor(index)
+    }
+
+    fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
+        /// The library wants this for transfers without copies.
+        const ALIGNMENT: usize = 4096;
+        self.stride = layout.stride.next_multiple_of(ALIGNMENT);
+        let units = layout.count.max(layout.depth);
+        self.flights = vec![(false, ptr::null_mut()); units];
+        let bytes = self.stride.saturating_mul(units);
+        self.gpu.allocate(bytes)?;
+        for unit in 0..layout.count {
+            let buffer = layout.start.wrapping_add(unit * layout.stride);
+            // SAFETY: the worker has a buffer for each unit, and so has the GPU.
+            let copied = unsafe { self.gpu.put(unit * self.stride, buffer, layout.stride) };
+            copied.map_err(|why| EngineError::Remote { engine: NAME, errno: libc::EIO, why })?;
+        }
+        if let Some(Driver(cufile)) = &self.cufile {
+            // SAFETY: the memory is the GPU's, until it is deregistered.
+            let told = unsafe { (cufile.register_memory)(self.gpu.pointer(), bytes, 0) };
+            match told.check("cuFileBufRegister") {
+                Ok(()) => self.is_registered = true,
+                Err(why) => self.remarks.push(format!(
+                    "{NAME}: the buffers on the GPU could not be registered, and the library copies: {why}"
+                )),
+            }
+        }
+        Ok(())
+    }
+
+    unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        if !matches!(unit.operation, Operation::Read | Operation::Write) {
+            let waits = self.batches.as_ref().is_some_and(|batches| !batches.is_empty());
+            return if waits { Queued::Busy } else { Queued::Completed(self.files.control(unit)) };
+        }
+        let is_write = unit.operation == Operation::Write;
+        let (place, length) = (self.place(unit.index), unit.length as usize);
+        if self.batches.is_none() {
+            // SAFETY: the caller upholds the same contract.
+            let performed = unsafe { self.perform(unit) };
+            return Queued::Completed(self.note(unit.index, performed));
+        }
+        if is_write && self.verifies {
+            // SAFETY: the caller promises the buffer, and the GPU has memory for each unit.
+            if let Err(words) = unsafe { self.gpu.put(place, unit.buffer, length) } {
+                self.reasons.note(unit.index, &words);
+                return Queued::Completed(Err(Errno(libc::EIO)));
+            }
+        }
+        let file = match self.handles.of_open(unit.file) {
+            Ok(&file) => ptr::with_exposed_provenance_mut(file),
+            Err(errno) => return Queued::Completed(Err(errno)),
+        };
+        if let Some(flight) = self.flights.get_mut(unit.index as usize) {
+            *flight = (!is_write && self.verifies, unit.buffer);
+        }
+        const BATCH: i32 = 1;
+        let request = Request {
+            mode: BATCH,
+            memory: self.gpu.pointer(),
+            file_offset: unit.offset as i64,
+            memory_offset: place as i64,
+            size: length,
+            file,
+            is_write: i32::from(is_write),
+            cookie: ptr::without_provenance_mut(unit.index as usize),
+        };
+        self.batches.iter_mut().for_each(|batches| batches.queue(request));
+        Queued::Queued
+    }
+
+    fn commit(&mut self) -> Result<usize, Errno> {
+        Ok(self.batches.as_mut().map_or(0, Batches::submit))
+    }
+
+    fn reap(
+        &mut self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        let Some(batches) = &mut self.batches else { return Ok(()) };
+        let before = done.len();
+        batches.reap(min, max, timeout, done)?;
+        for completion in &mut done[before..] {
+            let unit = completion.unit;
+            let (reads, buffer) =
+                self.flights.get(unit as usize).copied().unwrap_or((false, ptr::null_mut()));
+            if let (Ok(bytes), true) = (completion.outcome, reads) {
+                // SAFETY: the unit's buffer is valid until it is reaped.
+                if let Err(words) =
+                    unsafe { self.gpu.get(unit as usize * self.stride, buffer, bytes as usize) }
+                {
+                    self.reasons.note(unit, &words);
+                    completion.outcome = Err(Errno(libc::EIO));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn announcements(&self) -> Vec<String> {
+        vec![format!("{NAME}: GPU {} ({})", self.number, self.gpu.name())]
+    }
+
+    fn explain(&self, unit: u32) -> Option<String> {
+        let of_batch = || self.batches.as_ref().and_then(|batches| batches.words.clone());
+        self.reasons.explain(unit).or_else(of_batch)
+    }
+
+    fn stop_repeating(&mut self) {
+        self.batches.iter_mut().for_each(Batches::hurry);
+    }
+
+    fn remarks(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.remarks)
+    }
+}
+
+impl Drop for LibcufileEngine {
+    fn drop(&mut self) {
+        // Requests use files and memory, files and memory the library.
+        let batches = self.batches.take();
+        if batches.is_some_and(|batches| batches.is_abandoned()) {
+            std::mem::forget(self.cufile.take());
+            self.gpu.leave();
+            return;
+        }
+        let Some(Driver(cufile)) = &self.cufile else { return };
+        for index in 0..self.handles.room() {
+            if let Some(handle) = self.handles.take(index) {
+                // SAFETY: no request uses the file any more.
+                unsafe { (cufile.deregister_file)(ptr::with_exposed_provenance_mut(handle)) };
+            }
+        }
+        if self.is_registered {
+            // SAFETY: no request uses the memory any more.
+            let _ = unsafe { (cufile.deregister_memory)(self.gpu.pointer()) };
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Requests in flight, in batches of libcufile.
+//!
+//! The units of one commit are a batch. A batch of the library is used again when all of its requests have ended, because
+//! that is what the library's documentation promises to work.
+
+use super::library::{Cufile, Event, Request, status};
+use crate::server_timeout::ServerTimeout;
+use iolite_engine::completed_later::lend_memory;
+use iolite_engine::library::Handle;
+use iolite_engine::{Completion, Errno, is_asked_to_stop};
+use libc::c_uint;
+use std::ptr;
+use std::time::{Duration, Instant};
+
+/// The most requests of a batch (`max_batch_io_size` in cufile.json).
+const MOST: usize = 128;
+
+/// The longest wait until the next look for signals.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// A batch of the library.
+struct Batch {
+    handle: Handle,
+    /// Requests that have not ended.
+    in_flight: usize,
+    requests: Vec<Request>,
+    /// The units of these requests that have not ended.
+    units: Vec<u32>,
+}
+
+/// All batches of a worker.
+pub(super) struct Batches {
+    cufile: &'static Cufile,
+    size: usize,
+    all: Vec<Batch>,
+    /// Requests that were not submitted yet.
+    queued: Vec<Request>,
+    /// Units whose batch was refused, and are still to be reaped.
+    refused: Vec<Completion>,
+    events: Vec<Event>,
+    /// After the job was asked to end, the library has limited time.
+    silence: ServerTimeout,
+    /// The library has requests that nobody waits for any more.
+    is_abandoned: bool,
+    /// Why the last batch was refused.
+    pub(super) words: Option<String>,
+}
+
+impl Batches {
+    pub(super) fn new(cufile: &'static Cufile, depth: usize) -> Batches {
+        let size = depth.min(MOST);
+        Batches {
+            cufile,
+            size,
+            all: Vec::with_capacity(depth),
+            queued: Vec::with_capacity(depth),
+            refused: Vec::new(),
+            events: vec![Event::NONE; size],
+            silence: ServerTimeout::new("", 0),
+            is_abandoned: false,
+            words: None,
+        }
+    }
+
+    pub(super) fn queue(&mut self, request: Request) {
+        self.queued.push(request);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queued.is_empty()
+    }
+
+    /// Submits what is queued. Returns the number.
+    pub(super) fn submit(&mut self) -> usize {
+        let count = self.queued.len();
+        let mut queued = std::mem::take(&mut self.queued);
+        for requests in queued.chunks(self.size) {
+            if let Err(words) = self.submit_batch(requests) {
+                self.words = Some(words);
+                let failed = |request: &Request| Completion {
+                    unit: request.cookie.addr() as u32,
+                    outcome: Err(Errno(libc::EIO)),
+                };
+                self.refused.extend(requests.iter().map(failed));
+            }
+        }
+        queued.clear();
+        self.queued = queued;
+        count
+    }
+
+    fn submit_batch(&mut self, requests: &[Request]) -> Result<(), String> {
+        let free = self.all.iter().position(|batch| batch.in_flight == 0);
+        let index = match free {
+            Some(index) => index,
+            None => {
+                let mut handle = ptr::null_mut();
+                // SAFETY: there is room for the handle.
+                unsafe { (self.cufile.set_up_batch)(&raw mut handle, self.size as c_uint) }
+                    .check("cuFileBatchIOSetUp")?;
+                self.all.push(Batch {
+                    handle,
+                    in_flight: 0,
+                    requests: Vec::with_capacity(self.size),
+                    units: Vec::with_capacity(self.size),
+                });
+                self.all.len() - 1
+            }
+        };
+        let batch = &mut self.all[index];
+        batch.requests.clear();
+        batch.requests.extend_from_slice(requests);
+        batch.units.clear();
+        batch.units.extend(requests.iter().map(|request| request.cookie.addr() as u32));
+        // SAFETY: the requests stay where they are until they have ended, and their memory is the GPU's.
+        let submitted = unsafe {
+            (self.cufile.submit)(batch.handle, requests.len() as c_uint, batch.requests.as_mut_ptr(), 0)
+        };
+        submitted.check("cuFileBatchIOSubmit")?;
+        batch.in_flight = requests.len();
+        Ok(())
+    }
+
+    /// As [`Engine::reap`](iolite_engine::Engine::reap). May return with fewer than `min` after a while.
+    pub(super) fn reap(
+        &mut self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        let before = done.len();
+        let count = self.refused.len().min(max);
+        done.extend(self.refused.drain(..count));
+        let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let begun = Instant::now();
+        loop {
+            for index in 0..self.all.len() {
+                let room = max - (done.len() - before);
+                if self.all[index].in_flight > 0 && room > 0 {
+                    self.look(index, 0, room, Duration::ZERO, done)?;
+                }
+            }
+            let oldest = self.all.iter().position(|batch| batch.in_flight > 0);
+            let (Some(oldest), true) = (oldest, done.len() - before < min) else { return Ok(()) };
+            let left = end.map_or(SLICE, |end| end.saturating_duration_since(Instant::now()).min(SLICE));
+            if left.is_zero() || begun.elapsed() > SLICE {
+                if is_asked_to_stop() {
+                    self.silence.hurry();
+                }
+                if done.len() == before && self.silence.is_too_long() {
+                    self.give_up(max, done);
+                }
+                return Ok(());
+            }
+            // (Only one batch can be waited for; others are looked at every millisecond.)
+            let several = self.all.iter().filter(|batch| batch.in_flight > 0).count() > 1;
+            let wait = if several { left.min(Duration::from_millis(1)) } else { left };
+            let room = max - (done.len() - before);
+            self.look(oldest, 1, room, wait, done)?;
+        }
+    }
+
+    /// From now on, the library has limited time.
+    pub(super) fn hurry(&mut self) {
+        self.silence.hurry();
+    }
+
+    /// Whether the library has requests that nobody waits for any more: then nothing that it uses may be freed.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.is_abandoned
+    }
+
+    /// Fails up to `most` requests in flight.
+    fn give_up(&mut self, most: usize, done: &mut Vec<Completion>) {
+        self.is_abandoned = true;
+        lend_memory();
+        self.words = Some(self.silence.words());
+        let mut room = most;
+        for batch in &mut self.all {
+            while batch.in_flight > 0 && room > 0 {
+                let Some(unit) = batch.units.pop() else { break };
+                (batch.in_flight, room) = (batch.in_flight - 1, room - 1);
+                done.push(Completion { unit, outcome: Err(Errno(libc::ETIMEDOUT)) });
+            }
+        }
+    }
+
+    /// Takes up to `room` ended requests of a batch, waiting up to this time for `least`.
+    fn look(
+        &mut self,
+        index: usize,
+        least: u32,
+        room: usize,
+        wait: Duration,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        let batch = &mut self.all[index];
+        let mut count = batch.in_flight.min(room).min(self.events.len()) as c_uint;
+        let mut time =
+            libc::timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+        // SAFETY: there is room for as many events, and the time is valid through the call.
+        let told = unsafe {
+            let events = self.events.as_mut_ptr();
+            (self.cufile.ended)(batch.handle, least, &raw mut count, events, &raw mut time)
+        };
+        if let Err(words) = told.check("cuFileBatchIOGetStatus") {
+            self.words = Some(words);
+            return Err(Errno(libc::EIO));
+        }
+        for event in &self.events[..(count as usize).min(self.events.len())] {
+            let unit = event.cookie.addr() as u32;
+            batch.in_flight -= 1;
+            batch.units.retain(|&other| other != unit);
+            let outcome = match event.status {
+                status::COMPLETE if event.result >= 0 => Ok(event.result as u64),
+                status::TIMEOUT => Err(Errno(libc::ETIMEDOUT)),
+                status::CANCELED => Err(Errno(libc::ECANCELED)),
+                _ => Err(errno_of(event.result)),
+            };
+            done.push(Completion { unit, outcome });
+        }
+        if count > 0 {
+            self.silence.hears();
+        }
+        Ok(())
+    }
+}
+
+/// The error behind a negative result, which is an errno, or one of the library's own.
+pub(super) fn errno_of(result: isize) -> Errno {
+    match -result {
+        errno @ 1..4096 => Errno(errno as i32),
+        _ => Errno(libc::EIO),
+    }
+}
+
+impl Drop for Batches {
+    fn drop(&mut self) {
+        if self.is_abandoned {
+            return;
+        }
+        for batch in &self.all {
+            // SAFETY: the batch exists, and is not used after this.
+            unsafe {
+                if batch.in_flight > 0 {
+                    let _ = (self.cufile.cancel)(batch.handle);
+                }
+                (self.cufile.destroy_batch)(batch.handle);
+            }
+        }
+    }
+}

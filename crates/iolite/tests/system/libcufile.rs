@@ -1,0 +1,352 @@
+//! `libcufile` with stand-ins for the libraries of NVIDIA: memory of the GPU is the machine's, files are read and written
+//! with pread(2) and pwrite(2), and all calls are noted. (`scripts/gpu-check` is for machines with a GPU.)
+
+use crate::common::program::Running;
+use crate::common::{Finished, Json, Program, report, scratch, words};
+use iolite_testing::{or_skip, stand_in};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// What both stand-ins begin with. `fails` is whether `FAIL` names this call (`FAIL=cuInit:100`), with the error.
+const NOTING: &str = r#"
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+static void note(const char *call, long number) {
+    FILE *to = fopen(getenv("NOTES"), "a");
+    fprintf(to, "%d %s %ld\n", (int)getpid(), call, number);
+    fclose(to);
+}
+static int fails(const char *call) {
+    const char *fail = getenv("FAIL");
+    size_t length = strlen(call);
+    return fail && !strncmp(fail, call, length) && fail[length] == ':' ? atoi(fail + length + 1) : 0;
+}
+#define BEGIN(call, number) do { note(call, (long)(number)); int e = fails(call); if (e) return e; } while (0)
+"#;
+
+const CUDA: &str = r#"
+int cuInit(unsigned flags) { BEGIN("cuInit", flags); return 0; }
+int cuGetErrorString(int error, const char **words) { (void)error; *words = "words of the driver"; return 0; }
+int cuDeviceGetCount(int *count) { BEGIN("cuDeviceGetCount", 0); *count = getenv("GPUS") ? atoi(getenv("GPUS")) : 2; return 0; }
+int cuDeviceGet(int *device, int number) { BEGIN("cuDeviceGet", number); *device = number; return 0; }
+int cuDeviceGetName(char *name, int room, int device) { snprintf(name, room, "Stand-in %d", device); return 0; }
+int cuDevicePrimaryCtxRetain(void **context, int device) { BEGIN("cuDevicePrimaryCtxRetain", device); *context = &errno; return 0; }
+int cuDevicePrimaryCtxRelease_v2(int device) { BEGIN("cuDevicePrimaryCtxRelease", device); return 0; }
+int cuCtxSetCurrent(void *context) { BEGIN("cuCtxSetCurrent", context != 0); return 0; }
+int cuMemAlloc_v2(uint64_t *memory, size_t size) {
+    BEGIN("cuMemAlloc", size);
+    *memory = (uint64_t)(uintptr_t)aligned_alloc(4096, (size + 4095) / 4096 * 4096);
+    return 0;
+}
+int cuMemFree_v2(uint64_t memory) { BEGIN("cuMemFree", 0); free((void *)(uintptr_t)memory); return 0; }
+int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t size) {
+    BEGIN("cuMemcpyHtoD", size);
+    memcpy((void *)(uintptr_t)to, from, size);
+    return 0;
+}
+int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t size) {
+    BEGIN("cuMemcpyDtoH", size);
+    memcpy(to, (void *)(uintptr_t)from, size);
+    return 0;
+}
+"#;
+
+const CUFILE: &str = r#"
+typedef struct { int error, cuda; } Status;
+typedef struct { int type; union { int fd; void *handle; } handle; const void *operations; } Description;
+typedef struct {
+    int mode;
+    struct { void *memory; off_t offset; off_t memory_offset; size_t size; } u;
+    void *file;
+    int opcode;
+    void *cookie;
+} Request;
+typedef struct { void *cookie; int status; size_t ret; } Event;
+typedef struct { unsigned room, first, count; Event events[128]; } Batch;
+#define STATUS(call, number) do { note(call, (long)(number)); Status s = {fails(call), 0}; if (s.error) return s; } while (0)
+static const Status ok;
+static ssize_t move_data(int writes, int fd, char *memory, size_t size, off_t offset) {
+    const char *call = writes ? "cuFileWrite" : "cuFileRead";
+    int error = fails(call);
+    if (error >= 5000) return -error;
+    if (error) { errno = error; return -1; }
+    return writes ? pwrite(fd, memory, size, offset) : pread(fd, memory, size, offset);
+}
+Status cuFileDriverOpen(void) { STATUS("cuFileDriverOpen", 0); return ok; }
+Status cuFileDriverClose(void) { STATUS("cuFileDriverClose", 0); return ok; }
+Status cuFileHandleRegister(void **file, Description *of) {
+    STATUS("cuFileHandleRegister", of->type);
+    *file = (void *)(intptr_t)(of->handle.fd + 1);
+    return ok;
+}
+void cuFileHandleDeregister(void *file) { note("cuFileHandleDeregister", file != 0); }
+Status cuFileBufRegister(const void *memory, size_t size, int flags) { (void)memory; (void)flags; STATUS("cuFileBufRegister", size); return ok; }
+Status cuFileBufDeregister(const void *memory) { STATUS("cuFileBufDeregister", memory != 0); return ok; }
+ssize_t cuFileRead(void *file, void *memory, size_t size, off_t offset, off_t place) {
+    note("cuFileRead", size);
+    return move_data(0, (int)(intptr_t)file - 1, (char *)memory + place, size, offset);
+}
+ssize_t cuFileWrite(void *file, const void *memory, size_t size, off_t offset, off_t place) {
+    note("cuFileWrite", size);
+    return move_data(1, (int)(intptr_t)file - 1, (char *)(uintptr_t)memory + place, size, offset);
+}
+Status cuFileBatchIOSetUp(void **batch, unsigned room) {
+    STATUS("cuFileBatchIOSetUp", room);
+    Batch *made = calloc(1, sizeof *made);
+    made->room = room;
+    *batch = made;
+    return ok;
+}
+Status cuFileBatchIOSubmit(void *handle, unsigned count, Request *requests, unsigned flags) {
+    Batch *batch = handle;
+    (void)flags;
+    STATUS("cuFileBatchIOSubmit", count);
+    /* A batch is used again when all of its requests have ended. */
+    if (batch->first < batch->count || count > batch->room) return (Status){5037, 0};
+    batch->first = 0;
+    batch->count = count;
+    for (unsigned i = 0; i < count; i++) {
+        Request *of = &requests[i];
+        ssize_t moved = of->mode != 1 ? -22
+            : move_data(of->opcode, (int)(intptr_t)of->file - 1, (char *)of->u.memory + of->u.memory_offset, of->u.size, of->u.offset);
+        batch->events[i] = (Event){of->cookie, moved < 0 ? 0x40 : 0x10, moved == -1 ? -errno : moved};
+    }
+    return ok;
+}
+Status cuFileBatchIOGetStatus(void *handle, unsigned least, unsigned *count, Event *events, struct timespec *time) {
+    Batch *batch = handle;
+    unsigned found = 0;
+    if (getenv("HANGS")) {
+        if (least > 0) nanosleep(time, 0);
+        *count = 0;
+        return ok;
+    }
+    while (found < *count && batch->first < batch->count) events[found++] = batch->events[batch->first++];
+    *count = found;
+    return ok;
+}
+Status cuFileBatchIOCancel(void *batch) { STATUS("cuFileBatchIOCancel", batch != 0); return ok; }
+void cuFileBatchIODestroy(void *batch) { note("cuFileBatchIODestroy", batch != 0); free(batch); }
+"#;
+
+/// The stand-ins, in a directory.
+fn libraries(dir: &Path) -> Result<(), String> {
+    stand_in(&format!("{NOTING}{CUDA}"), "libcuda.so.1", dir)?;
+    stand_in(&format!("{NOTING}{CUFILE}"), "libcufile.so.0", dir).map(drop)
+}
+
+fn begin(dir: &Path, environment: &[(&str, &str)], line: &str) -> Running {
+    let _ = fs::remove_file(dir.join("notes"));
+    let mut command = Command::new(Program::own().path);
+    command.args(words(&format!("--name=job --ioengine=libcufile --filename=file --bs=4k --size=1m {line}")));
+    command.current_dir(dir).env("LD_LIBRARY_PATH", dir).env("NOTES", dir.join("notes"));
+    Running::start(command.envs(environment.iter().copied()))
+}
+
+fn run(dir: &Path, environment: &[(&str, &str)], line: &str) -> Finished {
+    begin(dir, environment, line).wait()
+}
+
+#[track_caller]
+fn json(dir: &Path, line: &str) -> Json {
+    let json = Json::parse(&run(dir, &[], &format!("{line} --output-format=json")).ok().stdout);
+    json.jobs().iter().for_each(|job| job.check_consistency());
+    json
+}
+
+/// The calls of each process that has allocated memory of a GPU, in order: their names and numbers.
+fn calls(dir: &Path) -> Vec<Vec<(String, i64)>> {
+    let text = fs::read_to_string(dir.join("notes")).unwrap();
+    let mut processes: Vec<(&str, Vec<(String, i64)>)> = Vec::new();
+    for line in text.lines() {
+        let [process, call, number] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        if !processes.iter().any(|(known, _)| *known == process) {
+            processes.push((process, Vec::new()));
+        }
+        let (_, calls) = processes.iter_mut().find(|(known, _)| *known == process).unwrap();
+        calls.push((call.to_owned(), number.parse().unwrap()));
+    }
+    let works = |calls: &Vec<(String, i64)>| calls.iter().any(|(call, _)| call == "cuMemAlloc");
+    processes.into_iter().map(|(_, calls)| calls).filter(works).collect()
+}
+
+/// The number of calls with this name of the only worker.
+fn count(dir: &Path, name: &str) -> usize {
+    calls(dir)[0].iter().filter(|(call, _)| call == name).count()
+}
+
+#[test]
+fn calls_come_in_the_order_that_the_libraries_want() {
+    let dir = scratch();
+    or_skip!(libraries(dir.path()));
+    json(dir.path(), "--direct=1 --rw=write --size=64k --bs=4k --verify=crc32c --end_fsync=1");
+    let [calls] = &calls(dir.path())[..] else { panic!("one worker") };
+    let mut order: Vec<&str> = Vec::new();
+    for (call, _) in calls {
+        if order.last() != Some(&call.as_str()) {
+            order.push(call);
+        }
+    }
+    let until_io = [
+        "cuInit",
+        "cuDeviceGetCount",
+        "cuDeviceGet",
+        "cuDevicePrimaryCtxRetain",
+        "cuCtxSetCurrent",
+        "cuFileDriverOpen",
+        "cuFileHandleRegister",
+        "cuMemAlloc",
+        "cuMemcpyHtoD",
+        "cuFileBufRegister",
+    ];
+    assert_eq!(order[..until_io.len()], until_io);
+    let io = &order[until_io.len()..];
+    assert_eq!(io[..4], ["cuMemcpyHtoD", "cuFileWrite", "cuMemcpyHtoD", "cuFileWrite"], "{order:?}");
+    assert!(io.windows(2).any(|pair| pair == ["cuFileRead", "cuMemcpyDtoH"]), "{order:?}");
+    let at = |name: &str| {
+        order.iter().rposition(|call| *call == name).unwrap_or_else(|| panic!("{name}: {order:?}"))
+    };
+    let end = [
+        "cuFileHandleDeregister",
+        "cuFileBufDeregister",
+        "cuFileDriverClose",
+        "cuMemFree",
+        "cuDevicePrimaryCtxRelease",
+    ];
+    assert!(end.windows(2).all(|pair| at(pair[0]) < at(pair[1])), "{order:?}");
+    assert_eq!(calls.iter().filter(|(call, _)| call == "cuFileWrite").count(), 16);
+}
+
+#[test]
+pub fn data_goes_directly_or_through_memory() {
+    let dir = scratch();
+    or_skip!(libraries(dir.path()));
+    let beside = |line: &str| {
+        report(dir.path(), &format!("--name=job --bs=4k --filename=file --size=1m --ioengine=psync {line}"));
+    };
+    for mode in ["--cuda_io=cufile --direct=1", "--cuda_io=posix --direct=0", "--cuda_io=posix --direct=1"] {
+        for depth in [1, 32] {
+            let job = format!("{mode} --iodepth={depth}");
+            json(dir.path(), &format!("{job} --rw=randwrite --verify=crc32c --fsync=32"));
+            beside("--rw=randread --verify=crc32c --verify_only");
+            beside("--rw=randwrite --verify=md5 --do_verify=0");
+            json(dir.path(), &format!("{job} --rw=randread --verify=md5 --verify_only"));
+            let wrong = run(dir.path(), &[], &format!("{job} --rw=read --verify=sha256 --verify_only"));
+            assert_eq!(wrong.code(), 1, "the data is another");
+        }
+    }
+    // Directly, data that nobody verifies is not copied; through memory it always is.
+    json(dir.path(), "--direct=1 --rw=write");
+    assert_eq!((count(dir.path(), "cuMemcpyHtoD"), count(dir.path(), "cuMemcpyDtoH")), (1, 0));
+    assert!(
+        fs::read(dir.path().join("file")).unwrap().iter().any(|&byte| byte != 0),
+        "the GPU has the buffer's data"
+    );
+    json(dir.path(), "--cuda_io=posix --rw=write");
+    assert_eq!((count(dir.path(), "cuMemcpyDtoH"), count(dir.path(), "cuFileWrite")), (256, 0));
+    json(dir.path(), "--cuda_io=posix --rw=read");
+    assert_eq!(count(dir.path(), "cuMemcpyHtoD"), 1 + 256);
+    // With a depth, requests go in batches.
+    json(dir.path(), "--direct=1 --rw=randrw --iodepth=16 --iodepth_batch=4 --iodepth_batch_complete_min=1");
+    assert_eq!((count(dir.path(), "cuFileWrite"), count(dir.path(), "cuFileRead")), (0, 0));
+    assert!(count(dir.path(), "cuFileBatchIOSubmit") >= 64);
+    assert_eq!(count(dir.path(), "cuFileBatchIOSetUp"), count(dir.path(), "cuFileBatchIODestroy"));
+    json(dir.path(), "--direct=1 --rw=randread --iodepth=200 --bs=512");
+}
+
+#[test]
+pub fn workers_take_gpus_in_turn() {
+    let dir = scratch();
+    or_skip!(libraries(dir.path()));
+    let told =
+        run(dir.path(), &[], "--direct=1 --rw=read --numjobs=3 --gpu_dev_ids=1:0 --output-format=normal")
+            .ok();
+    assert!(told.output().contains("libcufile: GPU 1 (Stand-in 1)"), "{}", told.output());
+    let gpu = |calls: &Vec<(String, i64)>| calls.iter().find(|(call, _)| call == "cuDeviceGet").unwrap().1;
+    let mut gpus: Vec<i64> = calls(dir.path()).iter().map(gpu).collect();
+    gpus.sort_unstable();
+    assert_eq!(gpus, [0, 1, 1]);
+    run(dir.path(), &[], "--direct=1 --rw=read --gpu_dev_ids=0,1")
+        .refused()
+        .says("is not the number of a GPU");
+}
+
+#[test]
+fn failures_are_explained() {
+    let dir = scratch();
+    or_skip!(libraries(dir.path()));
+    fs::write(dir.path().join("file"), vec![1; 1 << 20]).unwrap();
+    for (environment, line, said) in [
+        (
+            ("FAIL", "cuInit:100"),
+            "--direct=1",
+            "no GPU of NVIDIA can be used: cuInit: words of the driver (error 100 of CUDA)",
+        ),
+        (("GPUS", "0"), "--direct=1", "gpu_dev_ids=0: there is no such GPU: there is none"),
+        (
+            ("GPUS", "2"),
+            "--direct=1 --gpu_dev_ids=5",
+            "gpu_dev_ids=5: there is no such GPU: the last one is 1",
+        ),
+        (("FAIL", "cuFileDriverOpen:5001"), "--direct=1", "the driver nvidia-fs is not loaded: load it"),
+        (
+            ("FAIL", "cuFileHandleRegister:5008"),
+            "--direct=1",
+            "GPUDirect Storage is not supported on this file",
+        ),
+        (("FAIL", "cuMemAlloc:2"), "--direct=1", "no memory of the GPU for"),
+        (("FAIL", "cuFileRead:5"), "--direct=1", "Input/output error"),
+        (
+            ("FAIL", "cuFileRead:5016"),
+            "--direct=1",
+            "more memory than can be mapped (error 5016 of libcufile)",
+        ),
+        (("FAIL", "cuFileRead:28"), "--direct=1 --iodepth=4", "No space left on device"),
+        (("FAIL", "cuFileBatchIOSubmit:5035"), "--direct=1 --iodepth=4", "the batch was not submitted"),
+        (
+            ("FAIL", "cuMemcpyDtoH:1"),
+            "--direct=1 --verify=crc32c --verify_only",
+            "cuMemcpyDtoH: words of the driver",
+        ),
+        (
+            ("X", ""),
+            "--direct=0",
+            "direct: the library moves data directly between file and GPU; add direct=1",
+        ),
+    ] {
+        let failed = run(dir.path(), &[environment], &format!("--rw=read {line}"));
+        assert_eq!(failed.code(), 1, "{environment:?}: {}", failed.output());
+        failed.says(said);
+    }
+    // The library can do without.
+    let told =
+        run(dir.path(), &[("FAIL", "cuFileBufRegister:5036")], "--direct=1 --rw=read --output-format=normal");
+    told.ok().says("the buffers on the GPU could not be registered, and the library copies");
+    // A library that never answers keeps nobody from ending a job.
+    let mut running =
+        begin(dir.path(), &[("HANGS", "1")], "--direct=1 --rw=read --iodepth=4 --status-interval=100ms");
+    running.wait_until("requests are under way", |_| {
+        fs::read_to_string(dir.path().join("notes")).is_ok_and(|text| text.contains("cuFileBatchIOSubmit"))
+    });
+    running.signal(libc::SIGINT);
+    running.wait().says("no answer in 10 s after the job was asked to end");
+}
+
+#[test]
+fn without_the_libraries_their_packages_are_named() {
+    let dir = scratch();
+    // Files with the libraries' names that are no libraries.
+    fs::write(dir.path().join("libcufile.so.0"), "no library").unwrap();
+    fs::write(dir.path().join("libcuda.so.1"), "no library").unwrap();
+    let direct = run(dir.path(), &[], "--direct=1 --rw=read").refused();
+    direct.says("libcufile.so.0 cannot be used").says("package libcufile0 of Debian");
+    let posix = run(dir.path(), &[], "--cuda_io=posix --rw=read").refused();
+    posix.says("libcuda.so.1 cannot be used").says("package libcuda1 of Debian");
+}
