@@ -350,3 +350,18 @@ fn without_the_libraries_their_packages_are_named() {
     let posix = run(dir.path(), &[], "--cuda_io=posix --rw=read").refused();
     posix.says("libcuda.so.1 cannot be used").says("package libcuda1 of Debian");
 }
+
+#[test]
+fn the_example_runs() {
+    let dir = scratch();
+    or_skip!(libraries(dir.path()));
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/servers/gpu.fio");
+    let text = fs::read_to_string(example).unwrap();
+    fs::write(dir.path().join("job.fio"), text.replace("=64M", "=4M")).unwrap();
+    let mut command = Command::new(Program::own().path);
+    command.args(words("--output-format=json job.fio")).current_dir(dir.path());
+    command.env("LD_LIBRARY_PATH", dir.path()).env("NOTES", dir.path().join("notes"));
+    let json = Json::parse(&Running::start(&mut command).wait().ok().stdout);
+    let ios: Vec<u64> = json.jobs().iter().map(|job| job.ios()[0]).collect();
+    assert_eq!(ios, [4, 4, 64, 4]);
+}

@@ -620,3 +620,39 @@ ring verified --rw=randrw --apptag=0x4321 --verify=crc32c --iodepth=4 --fixedbuf
     let (differs, status) = told(&ran, "differs", "ours");
     assert!(status == 1 && differs.contains("err=84"), "the application tag is another one: {differs}");
 }
+
+/// Jobs for xNVMe, and libblkio's driver of NVMe commands, write what other engines read.
+#[test]
+fn jobs_for_libraries_run_on_namespaces() {
+    let library = or_skip!(iolite_testing::libblkio());
+    let ran = or_skip!(run(
+        "libraries",
+        &format!(
+            r#"
+nvme_namespaces || exit
+job="--rw=randwrite --bs=4k --size=1m --verify=crc32c --output-format=json,normal"
+check="--filename=$disk --direct=1 --rw=read --bs=4k --size=1m --verify_only --output-format=json,normal"
+ours commands --ioengine=xnvme --xnvme_async=io_uring_cmd --filename=$ng --iodepth=8 --thread $job
+ours commands-read --ioengine=psync $check --verify=crc32c
+ours plain --ioengine=xnvme --filename=$ng --xnvme_dev_nsid=1 $job
+ours block --ioengine=xnvme --xnvme_async=io_uring --filename=$disk --direct=1 --iodepth=8 $job
+export LD_LIBRARY_PATH={library}
+for depth in 1 32; do
+    ours blkio-$depth --ioengine=libblkio --libblkio_driver=nvme-io_uring --libblkio_path=$ng --iodepth=$depth $job --verify=md5 --end_fsync=1
+    ours blkio-$depth-read --ioengine=psync $check --verify=md5
+done
+ours blkio-trim --ioengine=libblkio --libblkio_driver=nvme-io_uring --libblkio_path=$ng --rw=trim --bs=64k --size=1m --output-format=json,normal
+"#,
+            library = library.display()
+        )
+    ));
+    for (name, stand_in) in [("commands", "io_uring_cmd"), ("plain", "io_uring_cmd"), ("block", "io_uring")] {
+        let (text, status) = told(&ran, name, "ours");
+        assert_eq!(status, 0, "{name}: {text}\n{}", ran.output);
+        assert!(text.contains(&format!("ioengine=xnvme: its work is done by ioengine={stand_in},")), "{text}");
+    }
+    for name in ["commands-read", "blkio-1", "blkio-1-read", "blkio-32", "blkio-32-read", "blkio-trim"] {
+        let (text, status) = told(&ran, name, "ours");
+        assert_eq!(status, 0, "{name}: {text}\n{}", ran.output);
+    }
+}
