@@ -50,7 +50,11 @@ pub fn page(result: &Outcome<'_>, data: &str) -> String {
     errors(&mut page, result);
     meaning(&mut page, result);
     if let Some(words) = result.said {
-        put!(page, "<h2>What was asked</h2>\n<div class=\"scroll\"><pre>{}</pre></div>\n", limited(words));
+        put!(
+            page,
+            "<h2>What the test found</h2>\n<div class=\"scroll\"><pre>{}</pre></div>\n",
+            limited(words)
+        );
     }
     answer(&mut page, result);
     // A test has said it in its own words.

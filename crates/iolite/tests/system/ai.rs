@@ -56,7 +56,7 @@ fn readers_are_as_far_ahead_as_the_prefetch() {
         assert_eq!(found["compute_ns"], 29 * 20_000_000);
         // The last batch is begun when those before it have been computed, except for the prefetch.
         let least = 20 * batches_waited_for;
-        let runtime = report.job().int("job_runtime") as u64;
+        let runtime = report.job().int("job_runtime");
         assert!(runtime + 1 >= least, "prefetch {prefetch}: {runtime} ms");
         // Without a prefetch, all reading is waiting.
         let wait = found["wait_ns"].as_u64().unwrap();
@@ -143,7 +143,7 @@ fn a_dataset_is_read_sample_by_sample() {
     let read = figures(read);
     let result = &read["result"];
     assert_eq!((&result["samples"], &result["steps"]), (&48.into(), &12.into()));
-    assert_eq!(result["read_bytes"], 2 * 24 << 16);
+    assert_eq!(result["read_bytes"], (2 * 24) << 16);
     assert_eq!(files, names(&dir.path().join("ds")), "reading leaves nothing");
 
     // Each file once in an epoch: the job that is shown, with a log.
@@ -248,7 +248,7 @@ fn checkpoints_leave_nothing() {
         for phase in ["write", "read"] {
             assert_eq!(
                 (&found[phase]["ranks"], &found[phase]["bytes"]),
-                (&3.into(), &(3 * 600 << 10).into()),
+                (&3.into(), &((3 * 600) << 10).into()),
                 "{found}"
             );
             let time = |key: &str| found[phase][key].as_f64().unwrap();
@@ -342,7 +342,7 @@ fn objects_are_samples_checkpoints_and_blocks() {
     let read = figures(run(line));
     assert_eq!(
         (&read["result"]["samples"], &read["result"]["read_bytes"]),
-        (&12.into(), &(12 * 100 << 10).into())
+        (&12.into(), &((12 * 100) << 10).into())
     );
     run("ai reader s3://bkt --batch=3 --compute=1ms").refused().says("repeat --samples");
     let found = figures(run("ai checkpoint s3://bkt --ranks=2 --size=9m --output-format=json"));
