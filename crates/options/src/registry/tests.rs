@@ -94,6 +94,9 @@ fn every_engine_option_is_declared() {
     ];
     const OWN_ENGINES: &[&str] = &[
         "libhdfs",
+        "libblkio",
+        "libcufile",
+        "xnvme",
         "filewrite",
         "fileread",
         "filerename",
