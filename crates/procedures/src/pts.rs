@@ -21,6 +21,6 @@ pub mod steady;
 mod tests;
 
 pub use cells::{Block, Cell, discard, preconditioned};
-pub use course::{Done, MOST_ROUNDS, Outcome, Progress, Quantity, Rounds, Single, Step, Unit, units};
+pub use course::{Done, MOST_ROUNDS, Next, Outcome, Quantity, Rounds, Single, Step, Unit, units};
 pub use figures::{Figures, PERCENTILES};
 pub use settings::{Class, MINUTE, Pattern, QUICK, QUICK_RANGE, Settings, Test};

@@ -132,14 +132,15 @@ fn kinds(settings: &Settings) -> Vec<(Unit, Step)> {
     let mut steps = Vec::new();
     for unit in units(settings) {
         let (mut done, mut seen) = (Done::new(), BTreeSet::new());
-        while let Err((step, _)) = unit.walk(settings, 1, &done) {
+        while let Err(next) = unit.walk(settings, 1, &done) {
+            let step = next.step;
             done.insert(step.name().to_owned(), anything.clone());
-            let is_new = match &*step {
+            let is_new = match &step {
                 Step::Purge(_) => true,
                 Step::Run { kind, .. } => seen.insert(kind.clone()),
             };
             if is_new {
-                steps.push((unit.clone(), *step));
+                steps.push((unit.clone(), step));
             }
         }
     }

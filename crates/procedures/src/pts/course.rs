@@ -186,7 +186,7 @@ impl Unit {
         settings: &'a Settings,
         attempt: u32,
         done: &'a Done,
-    ) -> Result<Outcome<'a>, (Box<Step>, Progress<'a>)> {
+    ) -> Result<Outcome<'a>, Box<Next<'a>>> {
         let prefix = if attempt > 1 { format!("{}-again{attempt}", self.name) } else { self.name.clone() };
         let mut walk = Walk {
             settings,
@@ -199,10 +199,7 @@ impl Unit {
         };
         match walk.through() {
             Ok(()) => Ok(walk.outcome),
-            Err(step) => {
-                let passed = walk.passed;
-                Err((step, Progress { outcome: walk.outcome, passed }))
-            }
+            Err(step) => Err(Box::new(Next { step: *step, outcome: walk.outcome, passed: walk.passed })),
         }
     }
 
@@ -242,9 +239,11 @@ impl Unit {
     }
 }
 
-/// How far a unit has come.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Progress<'a> {
+/// What comes next, and how far a unit has come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Next<'a> {
+    /// The next step.
+    pub step: Step,
     /// What is there so far.
     pub outcome: Outcome<'a>,
     /// Seconds of the cells that are done.

@@ -36,7 +36,8 @@ fn at(iops: f64) -> Figures {
 /// Runs a unit on a device; returns the names of its steps in order, and what was done.
 fn run(unit: &Unit, settings: &Settings, device: &mut dyn FnMut(&Step) -> Figures) -> (Vec<String>, Done) {
     let (mut done, mut names) = (Done::new(), Vec::new());
-    while let Err((step, _)) = unit.walk(settings, 1, &done) {
+    while let Err(next) = unit.walk(settings, 1, &done) {
+        let step = next.step;
         let figures = device(&step);
         names.push(step.name().to_owned());
         assert!(done.insert(step.name().to_owned(), figures).is_none(), "{} comes twice", step.name());
@@ -84,7 +85,7 @@ fn rounds_end_in_the_right_one() {
 fn a_device_that_never_settles_is_told() {
     let settings = settings(&[Test::Latency]);
     let unit = only(&settings);
-    let mut device = |step: &Step| at(if round_of(step) % 2 == 0 { 1000.0 } else { 2000.0 });
+    let mut device = |step: &Step| at(if round_of(step).is_multiple_of(2) { 1000.0 } else { 2000.0 });
     let (names, done) = run(&unit, &settings, &mut device);
     assert_eq!(names.len(), 2 + MOST_ROUNDS * 9 + 1);
     let outcome = unit.walk(&settings, 1, &done).unwrap();
@@ -105,11 +106,11 @@ fn an_interrupted_test_goes_on_where_it_was() {
     for (place, name) in names.iter().enumerate() {
         let mut part = done.clone();
         names[place..].iter().for_each(|name| drop(part.remove(name)));
-        let (step, _) = unit.walk(&settings, 1, &part).unwrap_err();
+        let step = unit.walk(&settings, 1, &part).unwrap_err().step;
         assert_eq!(step.name(), name);
     }
     // From its purge on, with other names.
-    let (step, _) = unit.walk(&settings, 2, &done).unwrap_err();
+    let step = unit.walk(&settings, 2, &done).unwrap_err().step;
     assert_eq!(step.name(), "lat-again2-purge");
 }
 
@@ -166,7 +167,7 @@ fn all_tests_come_to_an_end() {
                 let passed: f64 = {
                     let mut part = done.clone();
                     part.remove(names.last().unwrap());
-                    unit.walk(&settings, 1, &part).unwrap_err().1.passed
+                    unit.walk(&settings, 1, &part).unwrap_err().passed
                 };
                 assert!(
                     passed < least.max(1.0) + most && least <= most,
@@ -217,8 +218,9 @@ fn jobs_say_what_the_specification_says() {
     let mut jobs = BTreeSet::new();
     let mut texts = Done::new();
     let mut all = Vec::new();
-    while let Err((step, _)) = unit.walk(&settings, 1, &texts) {
-        if let Step::Run { case, .. } = &*step {
+    while let Err(next) = unit.walk(&settings, 1, &texts) {
+        let step = next.step;
+        if let Step::Run { case, .. } = &step {
             assert!(jobs.insert(case.job.clone()), "no two cells have the same places and data");
             all.push(case.clone());
         }

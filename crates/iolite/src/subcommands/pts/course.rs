@@ -182,7 +182,7 @@ impl Course {
                 let attempt = self.attempt(&unit);
                 let step = match unit.walk(&self.choices.settings, attempt, &self.done) {
                     Ok(_) => break,
-                    Err((step, _)) => step,
+                    Err(next) => next.step,
                 };
                 let Some(report) = self.directory.report(&file_of(step.name()))? else { return Ok(()) };
                 self.take(step.name(), &report)?;
@@ -215,8 +215,8 @@ impl Course {
         let all = units(settings);
         let on_its_way = |unit: &&Unit| unit.walk(settings, self.attempt(unit), &self.done).is_err();
         let Some(unit) = all.iter().find(on_its_way) else { return Ok(()) };
-        let Err((step, _)) = unit.walk(settings, self.attempt(unit), &self.done) else { return Ok(()) };
-        let words = match (&*step, self.state.since(&Counters::now(&self.target, true))) {
+        let Err(next) = unit.walk(settings, self.attempt(unit), &self.done) else { return Ok(()) };
+        let words = match (&next.step, self.state.since(&Counters::now(&self.target, true))) {
             (Step::Purge(_), _) => format!("{}: it goes on from the purge", unit.name),
             (Step::Run { case, .. }, Since::Untouched(how)) => {
                 let repeated = match &self.state.running {
@@ -265,11 +265,11 @@ impl Course {
         let settings = &self.choices.settings;
         let mut left = (0.0, 0.0, 0);
         for unit in units(settings) {
-            let Err((_, passed)) = unit.walk(settings, self.attempt(&unit), &self.done) else { continue };
+            let Err(next) = unit.walk(settings, self.attempt(&unit), &self.done) else { continue };
             let (least, most) = unit.seconds(settings);
-            left.0 += (least - passed.passed).max(0.0);
-            left.1 += (most - passed.passed).max(0.0);
-            left.2 += usize::from(unit.is_preconditioned() && passed.outcome.preconditioning.is_none());
+            left.0 += (least - next.passed).max(0.0);
+            left.1 += (most - next.passed).max(0.0);
+            left.2 += usize::from(unit.is_preconditioned() && next.outcome.preconditioning.is_none());
         }
         left
     }
@@ -292,13 +292,13 @@ impl Course {
                 let next = unit.walk(&self.choices.settings, self.attempt(&unit), &self.done);
                 let outcome = match &next {
                     Ok(outcome) => outcome,
-                    Err((_, passed)) => &passed.outcome,
+                    Err(next) => &next.outcome,
                 };
                 let words =
                     outcome.rounds.as_ref().and_then(|rounds| self.round_in_words(&unit, rounds, &mut told));
                 let result = next
                     .map(|outcome| result::of_unit(&self.choices.settings, &unit, &outcome))
-                    .map_err(|(step, _)| step);
+                    .map_err(|next| next.step);
                 if let Some(words) = words {
                     self.progress.tell(&words);
                 }
@@ -307,7 +307,7 @@ impl Course {
                         self.tests.push(test);
                         break;
                     }
-                    Err(step) => self.step(&unit, *step)?,
+                    Err(step) => self.step(&unit, step)?,
                 }
             }
             // A procedure of days has results before its end.

@@ -145,10 +145,7 @@ impl State {
             self.fastest = self.fastest.max(after.saturating_sub(before).saturating_mul(1000) / passed);
         }
         // What the device counts is not asked each time.
-        let device = match self.counters.device {
-            Some(units) => Some(units + self.written_since(&counters) / UNIT),
-            None => None,
-        };
+        let device = self.counters.device.map(|units| units + self.written_since(&counters) / UNIT);
         self.counters = Counters { device, ..counters };
         self.noted_ms = now;
         let (growing, path) = (directory.path.join(format!("{FILE}.new")), directory.path.join(FILE));
