@@ -649,7 +649,10 @@ ours blkio-trim --ioengine=libblkio --libblkio_driver=nvme-io_uring --libblkio_p
     for (name, stand_in) in [("commands", "io_uring_cmd"), ("plain", "io_uring_cmd"), ("block", "io_uring")] {
         let (text, status) = told(&ran, name, "ours");
         assert_eq!(status, 0, "{name}: {text}\n{}", ran.output);
-        assert!(text.contains(&format!("ioengine=xnvme: its work is done by ioengine={stand_in},")), "{text}");
+        assert!(
+            text.contains(&format!("ioengine=xnvme: its work is done by ioengine={stand_in},")),
+            "{text}"
+        );
     }
     for name in ["commands-read", "blkio-1", "blkio-1-read", "blkio-32", "blkio-32-read", "blkio-trim"] {
         let (text, status) = told(&ran, name, "ours");
