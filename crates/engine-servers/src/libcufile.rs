@@ -245,7 +245,8 @@ impl Engine for LibcufileEngine {
         }
         if is_write && self.verifies {
             // SAFETY: the caller promises the buffer, and the GPU has memory for each unit.
-            if let Err(words) = unsafe { self.gpu.put(place, unit.buffer, length) } {
+            let copied = unsafe { self.gpu.put(place, unit.buffer, length) };
+            if let Err(words) = copied {
                 self.reasons.note(unit.index, &words);
                 return Queued::Completed(Err(Errno(libc::EIO)));
             }
@@ -292,9 +293,8 @@ impl Engine for LibcufileEngine {
                 self.flights.get(unit as usize).copied().unwrap_or((false, ptr::null_mut()));
             if let (Ok(bytes), true) = (completion.outcome, reads) {
                 // SAFETY: the unit's buffer is valid until it is reaped.
-                if let Err(words) =
-                    unsafe { self.gpu.get(unit as usize * self.stride, buffer, bytes as usize) }
-                {
+                let copied = unsafe { self.gpu.get(unit as usize * self.stride, buffer, bytes as usize) };
+                if let Err(words) = copied {
                     self.reasons.note(unit, &words);
                     completion.outcome = Err(Errno(libc::EIO));
                 }
@@ -324,12 +324,12 @@ impl Engine for LibcufileEngine {
 impl Drop for LibcufileEngine {
     fn drop(&mut self) {
         // Requests use files and memory, files and memory the library.
-        let batches = self.batches.take();
-        if batches.is_some_and(|batches| batches.is_abandoned()) {
-            std::mem::forget(self.cufile.take());
+        if let Some(abandoned) = self.batches.take_if(|batches| batches.is_abandoned()) {
+            std::mem::forget((abandoned, self.cufile.take()));
             self.gpu.leave();
             return;
         }
+        drop(self.batches.take());
         let Some(Driver(cufile)) = &self.cufile else { return };
         for index in 0..self.handles.room() {
             if let Some(handle) = self.handles.take(index) {
