@@ -12,7 +12,10 @@ function classOf(nanoseconds) {
 }
 
 /** The lists of a series that have a number for each window. */
-const NUMBERS = ["ios", "bytes", "iops_min", "iops_max", "bw_min", "bw_max", "clat_sum_ns", "p50_ns", "p99_ns", "p99.9_ns", "max_ns"];
+const NUMBERS = ["ios", "bytes", "iops_min", "iops_max", "bw_min", "bw_max", "ios_asked", "bytes_asked", "clat_sum_ns", "p50_ns", "p99_ns", "p99.9_ns", "max_ns"];
+
+/** Those of them that are added up for all jobs together. */
+const SUMMED = ["ios", "bytes", "clat_sum_ns", "ios_asked", "bytes_asked"];
 
 const numberOr = (value, otherwise) => (Number.isFinite(value) ? value : otherwise);
 
@@ -70,21 +73,23 @@ function together(series) {
     for (const direction of DIRECTIONS) {
       const entry = job[direction];
       if (!entry) continue;
-      const sum = (sums[direction] ??= { ios: [], bytes: [], clat_sum_ns: [], from: Infinity, to: 0, steady: [] });
+      const sum = (sums[direction] ??= { ios: [], bytes: [], clat_sum_ns: [], ios_asked: [], bytes_asked: [], from: Infinity, to: 0, steady: [] });
       sum.from = Math.min(sum.from, entry.first_window);
       sum.to = Math.max(sum.to, entry.first_window + entry.ios.length);
       entry.ios.forEach((_, index) => {
         const at = entry.first_window + index;
         // If all of them are expected to be idle, the sum has a gap as well.
         if ((entry.ios[index] ?? null) === null) return;
-        for (const key of ["ios", "bytes", "clat_sum_ns"]) sum[key][at] = (sum[key][at] ?? 0) + (entry[key]?.[index] ?? 0);
+        for (const key of SUMMED) sum[key][at] = (sum[key][at] ?? 0) + (entry[key]?.[index] ?? 0);
         if (index >= (entry.ramp_windows ?? 0)) sum.steady[at] = true;
       });
     }
   }
-  for (const sum of Object.values(sums)) {
-    for (const key of ["ios", "bytes", "clat_sum_ns"]) sum[key] = Array.from({ length: sum.to - sum.from }, (_, index) => sum[key][sum.from + index] ?? null);
+  for (const [direction, sum] of Object.entries(sums)) {
+    for (const key of SUMMED) sum[key] = Array.from({ length: sum.to - sum.from }, (_, index) => sum[key][sum.from + index] ?? null);
     sum.first_window = sum.from;
+    // A sum of what only some jobs were asked for would stand beside what all have given.
+    for (const key of ["ios_asked", "bytes_asked"]) if (!series.jobs.every((job) => !job[direction] || job[direction][key])) delete sum[key];
     // All of them are still in their ramps.
     const behind = sum.ios.findIndex((_, index) => sum.steady[sum.from + index]);
     sum.ramp_windows = behind < 0 ? sum.ios.length : behind;
@@ -206,15 +211,20 @@ function timePictures(series, entries, job, replaced = new Set()) {
     ys: spread(one, (at) => (one.isWhole[at] ? one[amounts][at] / one.spans[at] : null)),
     ...(coarse && one[lows] ? { lows: spread(one, (at) => (one.isWhole[at] ? one[lows][at] : null)), highs: spread(one, (at) => (one.isWhole[at] ? one[highs][at] : null)) } : {}),
   }));
+  // What a schedule of rates asked for, beside what was given.
+  const askedLines = (amounts) => found.filter((one) => one[amounts]).map((one) => ({
+    name: `${one.direction}: asked`, style: "asked", ys: spread(one, (at) => (one.isWhole[at] ? one[amounts][at] / one.spans[at] : null)),
+  }));
+  const beside = (amounts) => (found.some((one) => one[amounts]) ? " The dotted line is what rate_schedule asked for." : "");
   const parts = found.some((one) => one.isWhole.includes(false)) ? " Windows in which it ran only for a part are left out." : "";
   const pictures = [];
   if (!replaced.has("iops")) {
-    pictures.push(chart({ title: "IOPS over time", note: `I/Os per second. ${window}${extremes}${marks}${parts}`, xs, shades, x,
-      y: { format: plain }, lines: rateLines("ios", "iops_min", "iops_max") }));
+    pictures.push(chart({ title: "IOPS over time", note: `I/Os per second. ${window}${beside("ios_asked")}${extremes}${marks}${parts}`, xs, shades, x,
+      y: { format: plain }, lines: [...rateLines("ios", "iops_min", "iops_max"), ...askedLines("ios_asked")] }));
   }
   if (!replaced.has("bw")) {
-    pictures.push(chart({ title: "Bandwidth over time", note: `Bytes per second. ${window}${extremes}${marks}${parts}`, xs, shades, x,
-      y: { format: bandwidth, binary: true }, lines: rateLines("bytes", "bw_min", "bw_max") }));
+    pictures.push(chart({ title: "Bandwidth over time", note: `Bytes per second. ${window}${beside("bytes_asked")}${extremes}${marks}${parts}`, xs, shades, x,
+      y: { format: bandwidth, binary: true }, lines: [...rateLines("bytes", "bw_min", "bw_max"), ...askedLines("bytes_asked")] }));
   }
   const sizes = found.map((one) => ({ name: one.direction, style: one.direction, ys: spread(one, (at) => (one.ios[at] > 0 ? one.bytes[at] / one.ios[at] : null)) }));
   const known = sizes.flatMap((line) => line.ys).filter((size) => size !== null);

@@ -14,6 +14,7 @@ pub use watching::{SamplingRules, SteadyRules};
 use crate::Problem;
 use crate::control_groups::ControlGroup;
 use crate::measuring::StageRules;
+use crate::resolve::Demand;
 use iolite_options::engines::{CpuioOptions, EngineInfo, NameAct, NameKind, NameUse, Target, UnitKind};
 use iolite_options::{ExitWhat, JobOptions, NumaPolicy, ReadWrite};
 use iolite_stats::RateLimits;
@@ -62,6 +63,8 @@ pub struct JobPlan {
     pub report: ReportRules,
     /// The rate limits of a worker, summed over the directions that it uses, for the status line.
     pub limits: RateLimits,
+    /// What its schedule of rates asks each worker for.
+    pub demand: Option<Demand>,
     /// How often its bandwidth and IOPS are sampled.
     pub sampling: SamplingRules,
     /// The steady state that ends it; `None` = it has no `steadystate`.
@@ -143,6 +146,7 @@ impl JobPlan {
             stages: StageRules::of(&options, engine.facets),
             report: ReportRules::of(&options),
             limits: limits(&options),
+            demand: Demand::of(&options),
             sampling: SamplingRules::of(&options),
             steady: SteadyRules::of(&options),
             estimate: EstimateRules::of(&options),

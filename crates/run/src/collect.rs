@@ -274,6 +274,14 @@ fn end_ns(control: &Control, now_ns: u64) -> u64 {
     }
 }
 
+/// How long the worker's I/O has lasted, in nanoseconds, with its ramp.
+pub fn lasted(control: &Control, now_ns: u64) -> u64 {
+    match control.started_ns.load(Relaxed) {
+        0 => 0,
+        started => end_ns(control, now_ns).saturating_sub(started),
+    }
+}
+
 /// Milliseconds since counting began, including times without I/O.
 fn job_runtime_ms(control: &Control, end_ns: u64) -> u64 {
     match control.counting_ns.load(Relaxed) {

@@ -268,6 +268,7 @@ fn worker() -> BoxedStrategy<WorkerSnapshot> {
         ios: ios.into(),
         bytes: bytes.into(),
         latency,
+        asked: crate::Asked { ios: bytes.into(), bytes: 0 },
     });
     let counters = prop::array::uniform3(counters);
     (any::<char>(), any::<bool>(), any::<[bool; 3]>(), any::<[u32; 6]>(), counters)

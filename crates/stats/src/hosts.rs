@@ -296,6 +296,7 @@ mod tests {
             bandwidth: (0, 0),
             latency_sum: 0,
             latencies: Vec::new(),
+            asked: crate::Asked::default(),
         };
         let series = |length: u64, count: u64| Series {
             interval_ns: 100,

@@ -481,7 +481,7 @@ impl LiveStats {
                 let Moved { ios, bytes } = self.moved(direction);
                 let clat = &self.directions[direction].clat;
                 let latency = if with_latencies { clat.read() } else { Latency::default() };
-                Counters { ios, bytes, latency }
+                Counters { ios, bytes, latency, asked: crate::Asked::default() }
             });
             fence(std::sync::atomic::Ordering::Acquire);
             let resets = self.resets.get();

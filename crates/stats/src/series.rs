@@ -9,7 +9,7 @@
 //! Each window keeps the lowest and highest rate of its samples, so that a stall of a tenth of a second is visible in a
 //! run of a day.
 
-use crate::{Counters, Snapshot, WorkerSnapshot, midpoint, per_second};
+use crate::{Asked, Counters, Snapshot, WorkerSnapshot, midpoint, per_second};
 use iolite_types::Direction;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -79,6 +79,9 @@ pub struct Part {
     pub latency_sum: u64,
     /// Completion latencies: buckets that are not empty, ascending, with their counts.
     pub latencies: Vec<(u16, u32)>,
+    /// What its `rate_schedule` asked for.
+    #[serde(default, skip_serializing_if = "Asked::is_nothing")]
+    pub asked: Asked,
 }
 
 impl Part {
@@ -137,6 +140,7 @@ impl Part {
         self.bandwidth = (self.bandwidth.0.min(next.bandwidth.0), self.bandwidth.1.max(next.bandwidth.1));
         self.latency_sum = self.latency_sum.saturating_add(next.latency_sum);
         self.latencies = merged(&self.latencies, &next.latencies);
+        self.asked += next.asked;
     }
 }
 
@@ -155,6 +159,7 @@ impl Part {
             bytes: take(&mut self.bytes),
             latency_sum: take(&mut self.latency_sum),
             latencies: Vec::new(),
+            asked: Asked { ios: take(&mut self.asked.ios), bytes: take(&mut self.asked.bytes) },
             ..*self
         };
         for (bucket, count) in &mut self.latencies {
@@ -272,7 +277,9 @@ impl Recorder {
             }
             if from > before.elapsed_ns {
                 // The next snapshot tells whether the direction is still expected to run, or in its ramp.
-                parts.retain(|part| part.ios > 0 || part.bytes > 0 || !part.latencies.is_empty());
+                parts.retain(|part| {
+                    part.ios > 0 || part.bytes > 0 || !part.latencies.is_empty() || !part.asked.is_nothing()
+                });
                 parts.iter_mut().for_each(|part| part.ramping = false);
             }
             self.add(parts);
@@ -427,7 +434,8 @@ fn part(block: u32, direction: Direction, before: &WorkerSnapshot, now: &WorkerS
     let is_expected = |worker: &WorkerSnapshot| {
         worker.running && worker.uses[direction] && "RrWwDdMm/".contains(worker.state)
     };
-    if ios == 0 && !(is_expected(before) && is_expected(now)) {
+    let asked = new.asked.since(old.asked);
+    if ios == 0 && asked.is_nothing() && !(is_expected(before) && is_expected(now)) {
         return None;
     }
     // Latencies are reset at the end of a ramp.
@@ -445,6 +453,7 @@ fn part(block: u32, direction: Direction, before: &WorkerSnapshot, now: &WorkerS
         bandwidth: (0, 0),
         latency_sum: u64::try_from(sum).unwrap_or(u64::MAX),
         latencies: old_latency.histogram.growth_to(&new.latency.histogram),
+        asked,
     })
 }
 
@@ -685,6 +694,7 @@ mod tests {
             bandwidth: (0, 0),
             latency_sum: 0,
             latencies: Vec::new(),
+            asked: Asked::default(),
         }
     }
 
@@ -698,6 +708,25 @@ mod tests {
         let windows = recorder.series().unwrap().windows;
         assert_eq!((windows.len(), windows[1].end_ns, windows[1].samples), (2, 2 * tenth + 1000, 1));
         assert_eq!((windows[1].parts[0].ios, windows[1].parts[0].iops), (101, (1000, 1000)));
+    }
+
+    /// What was asked in a window stands beside what was given, also where that is nothing, and both are divided alike.
+    #[test]
+    fn windows_have_what_was_asked() {
+        let mut recorder = Recorder::sampled(vec![Some(0), Some(0)], Duration::from_secs(1));
+        let asking = |ios, asked| {
+            let mut worker = worker('R', ios, &[]);
+            worker.counters[Direction::Read].asked = Asked { ios: asked, bytes: 2 * asked };
+            worker
+        };
+        for (at, ios, asked) in [(0, 0, 0), (10, 50, 100), (20, 50, 500), (35, 50, 560), (40, 90, 600)] {
+            recorder.take(snapshot(at * SECOND / 10, vec![asking(ios, asked), asking(0, asked)]));
+        }
+        let windows = recorder.series().unwrap().windows;
+        let asked: Vec<Asked> = windows.iter().map(|window| window.parts[0].asked).collect();
+        let told: Vec<(u64, u64)> = asked.iter().map(|asked| (asked.ios, asked.bytes)).collect();
+        assert_eq!(told, [(200, 400), (800, 1600), (80, 160), (120, 240)]);
+        assert_eq!(windows.iter().map(|window| window.parts[0].ios).collect::<Vec<_>>(), [50, 0, 0, 40]);
     }
 
     #[test]

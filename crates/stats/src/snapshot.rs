@@ -92,6 +92,7 @@ impl WorkerSnapshot {
                 mine.ios = mine.ios.saturating_add(theirs.ios);
                 mine.bytes = mine.bytes.saturating_add(theirs.bytes);
                 mine.latency += &theirs.latency;
+                mine.asked += theirs.asked;
             }
         }
         sum
@@ -150,6 +151,37 @@ pub struct Counters {
     pub bytes: u64,
     /// Completion latencies since they were last cleared.
     pub latency: Latency,
+    /// What its `rate_schedule` has asked for.
+    #[serde(default, skip_serializing_if = "Asked::is_nothing")]
+    pub asked: Asked,
+}
+
+/// What a schedule of rates has asked for: I/Os or bytes, whichever it counts. Workers of both kinds can be added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// I/Os.
+    pub ios: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl Asked {
+    /// There is no schedule, or it has asked for nothing so far.
+    pub fn is_nothing(&self) -> bool {
+        *self == Asked::default()
+    }
+
+    /// What was asked for since then.
+    pub fn since(self, earlier: Asked) -> Asked {
+        Asked { ios: self.ios.saturating_sub(earlier.ios), bytes: self.bytes.saturating_sub(earlier.bytes) }
+    }
+}
+
+impl std::ops::AddAssign for Asked {
+    fn add_assign(&mut self, other: Asked) {
+        self.ios = self.ios.saturating_add(other.ios);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
 }
 
 /// Failed I/Os of one kind since the worker began.
@@ -186,6 +218,7 @@ mod tests {
             let mut worker = WorkerSnapshot { state, running: state != '_', resets: 1, ..Default::default() };
             let read = &mut worker.counters[Direction::Read];
             (read.ios, read.bytes) = (ios, 4096 * ios);
+            read.asked = Asked { ios: 2 * ios, bytes: 0 };
             (0..ios).for_each(|value| {
                 read.latency.moments.record(value);
                 read.latency.histogram.record(value);
@@ -201,6 +234,7 @@ mod tests {
         let read = &sum.counters[Direction::Read];
         assert_eq!((read.ios, read.bytes, read.latency.moments.count), (8, 8 * 4096, 8));
         assert_eq!(read.latency.histogram.occupied().next(), Some((0, 2)));
+        assert_eq!(read.asked, Asked { ios: 16, bytes: 0 });
         assert_eq!(sum.failures, [Failures { direction: None, errno: 5, count: 8 }]);
         assert!(sum.uses[Direction::Read] && !sum.uses[Direction::Write]);
         assert_eq!(WorkerSnapshot::sum(&[worker('r', 1), worker('/', 1)]).state, '/');

@@ -141,6 +141,36 @@ pub fn a_rate_follows_its_schedule() {
     assert_eq!(all.job().ios()[0], 6, "(2 * 10 + 100) / 20");
 }
 
+/// The series has what was asked in each window, which adds up to what the schedule asks for in all, however much was given.
+#[test]
+fn a_series_shows_what_was_asked() {
+    let dir = scratch();
+    let asked = |key: &str, line: &str| -> [Option<u64>; 2] {
+        let line = format!("--name=j --ioengine=null --size=1G --time_based --output-format=json {line}");
+        let json = Json::parse(&Program::own().line(dir.path(), &line).ok().stdout);
+        let series = &json.0["iolite"]["series"];
+        ["read", "write"].map(|direction| {
+            let job = &series["jobs"][0][direction];
+            let lists = [&job[key], &job["ios"]].map(|list| list.as_array());
+            if let [Some(asked), Some(given)] = lists {
+                assert_eq!(asked.len(), given.len(), "{job}");
+            }
+            Some(lists[0]?.iter().filter_map(serde_json::Value::as_u64).sum())
+        })
+    };
+    let schedule = "--rate_schedule=0:200,300ms:2000,600ms:0 --runtime=700ms";
+    assert_eq!(asked("ios_asked", schedule), [Some(660), None]);
+    assert_eq!(asked("bytes_asked", schedule), [None, None]);
+    // Each direction and each clone has the whole schedule.
+    let both = format!("{schedule} --rw=randrw --numjobs=2 --group_reporting");
+    assert_eq!(asked("ios_asked", &both), [Some(1320), Some(1320)]);
+    // A device that is too slow: 10 I/Os of 1 MiB per second were not given.
+    let slow = "--rate_schedule=0:10MB,500ms:0 --runtime=600ms --bs=1m --thinktime=400ms";
+    assert_eq!(asked("bytes_asked", slow), [Some(5 << 20), None]);
+    assert_eq!(asked("bytes_asked", &format!("{slow} --rate_ignore_thinktime=1")), [None, None]);
+    assert_eq!(asked("ios_asked", "--rate_iops=100 --runtime=300ms"), [None, None]);
+}
+
 #[test]
 fn schedules_that_make_no_sense_are_refused() {
     let dir = scratch();

@@ -1,6 +1,8 @@
 //! The course of a rate over time (`rate_schedule`): which amount is due until when.
 
-use iolite_options::{RateSchedule, RateStep};
+use super::Amount;
+use iolite_options::{JobOptions, RateSchedule, RateStep};
+use iolite_stats::Asked;
 use serde::{Deserialize, Serialize};
 
 /// A course: steps that follow each other without gaps. Amounts are in parts of a byte or an I/O ([`Course::UNIT`]).
@@ -31,6 +33,17 @@ impl CourseStep {
     /// The amount of the step.
     pub fn amount(&self) -> u128 {
         (u128::from(self.from) + u128::from(self.to)) * u128::from(self.length_ns)
+    }
+
+    /// The amount of its beginning, this long.
+    fn reached(&self, ns: u64) -> u128 {
+        let (from, to, ns) = (u128::from(self.from), u128::from(self.to), u128::from(ns));
+        if from == to {
+            return 2 * from * ns;
+        }
+        // The change of the rate after ns, times ns. A float has digits enough for what is only shown.
+        let changed = (ns as f64 / self.length_ns as f64 * from.abs_diff(to) as f64 * ns as f64) as u128;
+        if to > from { 2 * from * ns + changed } else { (2 * from * ns).saturating_sub(changed) }
     }
 }
 
@@ -66,6 +79,15 @@ impl Course {
         course
     }
 
+    /// The amount until this time from the beginning, rounded down.
+    pub fn until(&self, ns: u64) -> u64 {
+        let (periods, ns) = self.period.map_or((0, ns), |(length, _)| (ns / length, ns % length));
+        let whole = self.period.map_or(0, |(_, amount)| u128::from(periods) * amount);
+        let step = &self.steps[self.steps.partition_point(|step| step.at_ns <= ns).max(1) - 1];
+        u64::try_from((whole + step.before + step.reached(ns - step.at_ns)) / Course::UNIT)
+            .unwrap_or(u64::MAX)
+    }
+
     fn add(&mut self, from_ns: u64, until_ns: u64, from: u64, to: u64) {
         if until_ns > from_ns {
             self.push(from_ns, until_ns - from_ns, from, to);
@@ -75,5 +97,61 @@ impl Course {
     fn push(&mut self, at_ns: u64, length_ns: u64, from: u64, to: u64) {
         let before = self.steps.last().map_or(0, |last| last.before + last.amount());
         self.steps.push(CourseStep { at_ns, length_ns, from, to, before });
+    }
+}
+
+/// What each worker of a job is asked to do over time, in each of its directions.
+#[derive(Clone, Debug)]
+pub struct Demand {
+    amount: Amount,
+    course: Course,
+}
+
+impl Demand {
+    /// `None` = the job has no schedule, or one that is moved by its pauses (`rate_ignore_thinktime`).
+    pub fn of(options: &JobOptions) -> Option<Demand> {
+        let rates = &options.rates;
+        let schedule = rates.rate_schedule.as_ref().filter(|_| !rates.rate_ignore_thinktime)?;
+        let amount = if schedule.is_bytes { Amount::Bytes } else { Amount::Ios };
+        Some(Demand { amount, course: Course::of(schedule, rates.rate_schedule_speed) })
+    }
+
+    /// What was asked for this long after the worker began.
+    pub fn until(&self, ns: u64) -> Asked {
+        let amount = self.course.until(ns);
+        match self.amount {
+            Amount::Ios => Asked { ios: amount, bytes: 0 },
+            Amount::Bytes => Asked { ios: 0, bytes: amount },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_amount_until_any_time() {
+        let step = |at: u64, until: Option<u64>, from, to| RateStep {
+            at_us: at * 1_000_000,
+            until_us: until.map(|until| until * 1_000_000),
+            from,
+            to,
+        };
+        let steps = vec![step(1, None, 100, 100), step(2, Some(4), 100, 0), step(4, Some(6), 0, 50)];
+        let at =
+            |course: &Course, seconds: [f64; 7]| seconds.map(|second| course.until((second * 1e9) as u64));
+        let mut schedule = RateSchedule { is_bytes: false, steps, repeat_us: None };
+        let course = Course::of(&schedule, 1);
+        assert_eq!(at(&course, [0.0, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0]), [0, 0, 50, 100, 175, 200, 212]);
+        assert_eq!(at(&course, [6.0, 8.0, 100.0, 0.5, 2.5, 3.5, 5.5]), [250, 350, 4950, 0, 143, 193, 228]);
+        schedule.repeat_us = Some(7_000_000);
+        let course = Course::of(&schedule, 1);
+        // 250 in the steps, 50 in the second behind them.
+        assert_eq!(
+            at(&course, [7.0, 8.5, 14.0, 70.0, 72.0, 6.5, 7.5]),
+            [300, 350, 600, 3000, 3100, 275, 300]
+        );
+        assert_eq!(Course::of(&schedule, 2).until(3_500_000_000), 150);
     }
 }

@@ -20,7 +20,7 @@ mod tests;
 
 pub use buffers::BufferRules;
 pub(crate) use buffers::in_use as buffers_in_use;
-pub use course::{Course, CourseStep};
+pub use course::{Course, CourseStep, Demand};
 pub use errors::{ErrorRules, Tolerance};
 pub use files::{Creation, CreationTime, FileRules, LiveFileRules};
 pub use issue::{IssueRules, PassKind, PassRules, SyncRules, TargetRules};

@@ -158,6 +158,13 @@ impl<'a> OfJob<'a> {
         self.line(json, "iops_max", |part| part.iops.1)?;
         self.line(json, "bw_min", |part| part.bandwidth.0)?;
         self.line(json, "bw_max", |part| part.bandwidth.1)?;
+        let asks = |of: fn(&Part) -> u64| self.parts.iter().flatten().any(|part| of(part) > 0);
+        if asks(|part| part.asked.ios) {
+            self.line(json, "ios_asked", |part| part.asked.ios)?;
+        }
+        if asks(|part| part.asked.bytes) {
+            self.line(json, "bytes_asked", |part| part.asked.bytes)?;
+        }
         if self.parts.iter().flatten().any(|part| part.measured() > 0) {
             self.latencies(json)?;
         }
@@ -197,7 +204,7 @@ fn with_gaps(numbers: impl Iterator<Item = Option<u64>>) -> String {
 mod tests {
     use crate::example::{self, text};
     use crate::{Exporter, Json, Program};
-    use iolite_stats::{Facts, Part, Series, Window};
+    use iolite_stats::{Asked, Facts, Part, Series, Window};
     use iolite_types::Direction;
 
     fn part(direction: Direction, ios: u64, latencies: Vec<(u16, u32)>) -> Part {
@@ -211,6 +218,7 @@ mod tests {
             bandwidth: (0, ios * 4096),
             latency_sum: 500,
             latencies,
+            asked: Asked { ios: if direction == Direction::Read { 2 * ios } else { 0 }, bytes: 0 },
         }
     }
 
@@ -288,7 +296,7 @@ mod tests {
             serde_json::json!({
                 "first_window": 0, "ramp_windows": 1, "ios": [1, null, 2, 0], "bytes": [4096, null, 8192, 0],
                 "iops_min": [1, null, 2, 0], "iops_max": [2, null, 3, 1], "bw_min": [0, null, 0, 0],
-                "bw_max": [4096, null, 8192, 0], "clat_sum_ns": [500, null, 500, 500],
+                "bw_max": [4096, null, 8192, 0], "ios_asked": [2, null, 4, 0], "clat_sum_ns": [500, null, 500, 500],
                 "p50_ns": [100, null, 100, 0], "p99_ns": [100, null, 290, 0], "p99.9_ns": [100, null, 290, 0],
                 "max_ns": [100, null, 290, 0],
                 "clat_classes": [[12, 1], [], [12, 1, 25, 1], []],
@@ -299,5 +307,6 @@ mod tests {
             (&2.into(), &serde_json::json!([3]))
         );
         assert!(job["write"].get("clat_sum_ns").is_none(), "they were not measured");
+        assert!(job["write"].get("ios_asked").is_none(), "it has no schedule");
     }
 }

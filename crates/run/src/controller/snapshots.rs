@@ -136,6 +136,10 @@ impl Controller<'_> {
         for (direction, counters) in Direction::ALL.into_iter().zip(counters) {
             snapshot.counters[direction] = counters;
         }
+        if let Some(demand) = &job.demand {
+            let asked = demand.until(collect::lasted(&slot.control, self.now()));
+            job.rw.directions().for_each(|direction| snapshot.counters[direction].asked = asked);
+        }
         snapshot
     }
 
