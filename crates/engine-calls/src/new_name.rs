@@ -5,6 +5,9 @@ use iolite_engine::{Errno, Outcome};
 use iolite_options::engines::NewNameOptions;
 use std::ffi::CStr;
 
+/// The end of new names in the directory of the old ones, unless the job gives another one.
+const USUAL_SUFFIX: &str = ".new";
+
 /// What a new name is for.
 #[derive(Clone, Copy, Debug)]
 enum Call {
@@ -35,10 +38,14 @@ impl NewName {
 
     fn with(call: Call, options: &NewNameOptions) -> NewName {
         let name = Vec::with_capacity(libc::PATH_MAX as usize);
+        let suffix = match (options.new_suffix.as_str(), options.new_directory.as_str()) {
+            ("", "") => USUAL_SUFFIX,
+            (given, _) => given,
+        };
         NewName {
             call,
             directory: options.new_directory.clone().into_bytes(),
-            suffix: options.new_suffix.clone().into_bytes(),
+            suffix: suffix.as_bytes().to_vec(),
             name,
         }
     }
@@ -85,7 +92,7 @@ mod tests {
                 NewNameOptions { new_suffix: suffix.to_owned(), new_directory: directory.to_owned() };
             NewName::rename(&options).make(old).unwrap().to_owned()
         };
-        assert_eq!(made(".new", "", c"d/f"), c"d/f.new".to_owned());
+        assert_eq!(made("", "", c"d/f"), c"d/f.new".to_owned());
         assert_eq!(made("", "e", c"d/f"), c"e/f".to_owned());
         assert_eq!(made("~", "/e", c"f"), c"/e/f~".to_owned());
     }

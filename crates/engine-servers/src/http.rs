@@ -1,6 +1,6 @@
 //! `http`: objects on a server that speaks S3, WebDAV or Swift.
 //!
-//! A unit is one request: a read is GET, a write PUT, a trim DELETE. The job's depth limits how many are in flight,
+//! A unit is one request: a read is GET (or HEAD, `http_read=head`), a write PUT, a trim DELETE. The job's depth limits how many are in flight,
 //! each on its own connection, which is kept for the next request. There are no threads: the worker drives all requests
 //! when it commits and when it reaps. A sync does nothing, because a server answers a PUT after it has stored the
 //! object.
@@ -23,7 +23,7 @@ use iolite_engine::{
     StageEnds, Storage, Unit,
 };
 use iolite_http::{Answer, Client, Done, Marks, Method, Object, Refusal, Request, Sink, listing};
-use iolite_options::engines::{HttpOptions, HttpProtocol, ObjectMode};
+use iolite_options::engines::{HttpOptions, HttpProtocol, ObjectMode, ReadRequest};
 use iolite_types::Operation;
 use std::fmt::Write;
 use std::io;
@@ -136,6 +136,7 @@ impl HttpEngine {
         let file = self.files.of_open(unit.file)?;
         let end = file.end;
         let part = name_object(&mut self.name, &self.options, &file.name, unit.offset, unit.length);
+        let is_look = method == Method::Head;
         let part = part.filter(|_| method == Method::Get);
         if self.options.http_s3_list > 0 && method == Method::Get {
             return self.begin_list(unit);
@@ -160,7 +161,7 @@ impl HttpEngine {
             marks: None,
             is_repeated: false,
         };
-        if self.splits && method != Method::Get && self.is_of_parts(unit, method, end)? {
+        if self.splits && !is_look && method != Method::Get && self.is_of_parts(unit, method, end)? {
             let Unit { buffer, length, offset, index, file, .. } = *unit;
             self.units[index as usize].issued = Some(Instant::now());
             // SAFETY: the caller upholds the same contract.
@@ -173,7 +174,7 @@ impl HttpEngine {
             _ => Sink::Text,
         };
         let body = (body.as_ptr(), body.len());
-        let request = Request { head, body, sink, head_only: false, fields: false, patient: false };
+        let request = Request { head, body, sink, head_only: is_look, fields: false, patient: false };
         self.unsent.push((unit.index, request));
         Ok(())
     }
@@ -275,6 +276,7 @@ impl HttpEngine {
         }
         self.units[index].over(&done);
         let is_read = method == Some(Method::Get);
+        let must_be_there = is_read || method == Some(Method::Head);
         let words = match done.result {
             Ok(answer) if answer.is_success() => match self.is_what_was_asked_for(&answer, offset, length) {
                 _ if !is_read => return Ok(length),
@@ -297,7 +299,7 @@ impl HttpEngine {
             }
             Ok(answer) => {
                 let refusal = Refusal::of(&answer);
-                format!("{refusal}{}", remedy::of(&refusal, &self.options, is_read))
+                format!("{refusal}{}", remedy::of(&refusal, &self.options, must_be_there))
             }
             Err(failure) => failure.words,
         };
@@ -408,6 +410,7 @@ impl Engine for HttpEngine {
     // The name is kept: it is needed to remove the file, and in messages about units.
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         let method = match unit.operation {
+            Operation::Read if self.options.http_read == ReadRequest::Head => Method::Head,
             Operation::Read => Method::Get,
             Operation::Write => Method::Put,
             Operation::Trim => Method::Delete,

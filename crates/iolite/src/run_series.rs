@@ -10,8 +10,7 @@ use directory::Directory;
 use iolite_options::JobOptions;
 use iolite_report::clock;
 use iolite_sweep::Figures;
-pub use runner::Start;
-use runner::{End, Runner};
+pub use runner::{End, Runner, Start};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 

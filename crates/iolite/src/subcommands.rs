@@ -14,6 +14,7 @@ mod input;
 #[cfg(feature = "agents")]
 mod keys;
 mod log2csv;
+mod meta;
 mod report;
 mod runs;
 mod stored_run;
@@ -42,6 +43,7 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
         let text = match command.name {
             "compare" => return compare::run(program, &asked),
             "sweep" => return sweep::run(program, &asked),
+            "meta" => return meta::run(program, &asked),
             "test" => return test::run(program, &asked),
             "completion" => complete(&asked),
             "dedupe" => dedupe::run(&asked),

@@ -260,6 +260,61 @@ pub static ALL: &[Command] = &[
         ],
     },
     Command {
+        name: "meta",
+        operand: "directory",
+        choices: &[],
+        files: true,
+        takes_job_options: false,
+        help: "Measures operations on names in a directory, as mdtest and IO500 do",
+        details: "Each worker creates directories and files, looks them up, reads, links, renames and removes them, one kind of \
+                  operation after the other. The result has for each phase the operations per second (until the first worker \
+                  had ended, as mdtest's stonewall, and over all), their latencies, and the slowest worker. All workers begin \
+                  a phase together, also on several machines: with agents (--client, once for each), or under mpirun and \
+                  srun with --mpi; all of them have to see the directory. Everything is in a directory of the test's own, \
+                  which is removed at the end; what a killed test has left is removed by the next one, or by --clean. \
+                  --preset=io500 runs the twelve phases of IO500 and computes its score: the same pattern, not a \
+                  submission. docs/standard-tests.md describes the phases.",
+        options: &[
+            word(
+                "tasks",
+                "number",
+                "Workers on each machine (default: one per processor of this one, at most 16)",
+            ),
+            word(
+                "files",
+                "number",
+                "Files, and directories, of each worker (default: 1000; with a time limit 1000000)",
+            ),
+            word("size", "bytes", "Bytes of each file (default: 4k)"),
+            word("shared", "", "All workers use one directory (default: one for each)"),
+            word(
+                "depth",
+                "levels",
+                "Spread files over a tree of directories with so many levels (default: 0)",
+            ),
+            word("breadth", "number", "Directories in each directory of the tree (default: 2)"),
+            word(
+                "phases",
+                "list",
+                "These of mkdir, dirstat, create, stat, read, setxattr, getxattr, link, readdir, rename, unlink, rmdir, in this order",
+            ),
+            word("time", "time", "End a phase that creates something then, such as 30s (IO500: 300s)"),
+            word(
+                "shift",
+                "number",
+                "Look up and read what the worker, or machine, so many places further made (IO500: 1)",
+            ),
+            word("data", "bytes", "IO500: the most data of each worker in ior-easy, and in ior-hard"),
+            word("preset", "io500", "Run the phases of IO500").one_of(&["io500"]),
+            word("client", "address", "Run on this agent (iolite --server); may be repeated"),
+            word("mpi", "", "Run on all ranks of mpirun or srun, which all call this command"),
+            word("verify", "", "Check the whole tree after each phase: names, sizes, links, attributes"),
+            word("output", "file", "Also write the result to this file: NAME.json, NAME.md or NAME.html"),
+            word("show-job", "", "Measure nothing: print the phases as job files"),
+            word("clean", "", "Measure nothing: remove what killed tests have left in the directory"),
+        ],
+    },
+    Command {
         name: "report",
         operand: "result.json",
         choices: &[],

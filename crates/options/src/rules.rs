@@ -278,8 +278,11 @@ fn settle_syncs(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
     while let Some(option) = job.sync_asked_for() {
         let engine = &job.ioengine;
-        let message =
-            format!("{option}: has no effect with ioengine={engine}, which writes no data to be synced");
+        let why = match engine.as_str() {
+            "filewrite" => "which closes each file at once; file_sync=1 syncs it before",
+            _ => "which writes no data to be synced",
+        };
+        let message = format!("{option}: has no effect with ioengine={engine}, {why}");
         warnings.push(Diagnostic { origin: origin(job, option), message });
         let durability = &mut job.durability;
         match option {

@@ -42,6 +42,32 @@ pub fn free_bytes(file: &std::fs::File) -> io::Result<Option<u64>> {
     Ok(Some(blocks.saturating_mul(facts.f_frsize)))
 }
 
+/// The value of an extended attribute of a file, of at most so many bytes. Links are not followed.
+///
+/// # Errors
+/// lgetxattr(2) fails: there is no such attribute (`ENODATA`), or it is longer (`ERANGE`).
+pub fn extended_attribute(path: &Path, name: &str, most: usize) -> io::Result<Vec<u8>> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let name = CString::new(name)?;
+    let mut value = vec![0u8; most];
+    // SAFETY: both names end in NUL, and the value has this many bytes.
+    let bytes = unsafe { libc::lgetxattr(path.as_ptr(), name.as_ptr(), value.as_mut_ptr().cast(), most) };
+    let bytes = usize::try_from(bytes).map_err(|_| io::Error::last_os_error())?;
+    value.truncate(bytes);
+    Ok(value)
+}
+
+/// Free inodes of the file system of a directory; `None` = it has no limit, or does not say.
+pub fn free_inodes(path: &Path) -> Option<u64> {
+    let path = CString::new(path.as_os_str().as_bytes()).ok()?;
+    let mut facts = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: the path ends in NUL, and the structure is the kernel's.
+    let result = unsafe { libc::statvfs(path.as_ptr(), facts.as_mut_ptr()) };
+    // SAFETY: zeros would have been valid too.
+    let facts = unsafe { facts.assume_init() };
+    (result == 0 && facts.f_files > 0).then_some(facts.f_favail)
+}
+
 /// Whether a part of the file before its end has no data. A file system that does not know counts as one where all parts
 /// have. The file's position changes.
 pub fn has_hole(file: &std::fs::File) -> bool {

@@ -133,11 +133,11 @@ impl Names {
     /// Names that differ in numbers are in one directory, unless the number is part of the directory's name. Of more
     /// than a thousand, the first stands for all.
     pub fn places(&self) -> impl Iterator<Item = Cow<'_, Path>> {
-        self.iter().take(if self.are_many_alike() || self.are_many_in_a_tree() { 1 } else { self.len() })
+        self.iter().take(if self.are_many_alike() { 1 } else { self.len() })
     }
 
     /// The names that may lead to a file at one of these places (without links). Returns all names, but if there are
-    /// more than a thousand in one directory, only those with the file name of a place: so many are not searched for
+    /// more than a thousand in one directory or tree, only those with the file name of a place: so many are not searched for
     /// links.
     pub fn near<'a>(&'a self, places: &'a [PathBuf]) -> Box<dyn Iterator<Item = Cow<'a, Path>> + 'a> {
         if self.are_many_alike() {
@@ -161,28 +161,23 @@ impl Names {
             .find(|name| name.file_name() == Some(file_name))
     }
 
-    /// Whether there are many names, all in one directory, that differ only in numbers.
+    /// Whether there are many names, all in one directory or tree, that differ only in numbers.
     fn are_many_alike(&self) -> bool {
         match &self.0 {
-            Form::Numbered { pieces, tree: None, .. } => self.len() > MANY && numbers_only_files(pieces),
-            Form::Numbered { .. } | Form::Listed(_) => false,
+            Form::Numbered { pieces, .. } => self.len() > MANY && numbers_only_files(pieces),
+            Form::Listed(_) => false,
         }
     }
 
     /// Names of which at least one is in each of their directories.
     pub fn in_all_directories(&self) -> impl Iterator<Item = Cow<'_, Path>> {
         let enough = match &self.0 {
-            Form::Numbered { tree: Some(tree), pieces, .. } if numbers_only_files(pieces) => {
-                tree.directories()
+            Form::Numbered { tree, pieces, .. } if numbers_only_files(pieces) => {
+                tree.map_or(1, Tree::directories)
             }
             _ => u64::MAX,
         };
         self.iter().take(usize::try_from(enough).unwrap_or(usize::MAX))
-    }
-
-    /// Whether there are many names in the directories of one tree, which are on one disk.
-    fn are_many_in_a_tree(&self) -> bool {
-        matches!(&self.0, Form::Numbered { tree: Some(_), count, .. } if *count as usize > MANY)
     }
 }
 
@@ -234,6 +229,11 @@ mod tests {
         assert_eq!(tree(2, 1, 4), ["d/w/f0", "d/w/t0/f1", "d/w/t0/t0/f2", "d/w/f3"]);
         let all = Names::numbered(Path::new(""), "w/f#", "#", 1_000_000).in_tree(3, 10);
         assert_eq!(all.in_all_directories().count(), 1111);
+        let places = ["x/f21", "x/f1000000"].map(PathBuf::from);
+        assert_eq!(all.near(&places).collect::<Vec<_>>(), [Path::new("w/t1/t0/f21")]);
+        let plain = Names::numbered(Path::new(""), "w/f#", "#", 1_000_000);
+        assert_eq!(plain.in_all_directories().count(), 1);
+        assert_eq!(Names::numbered(Path::new(""), "w#/f", "#", 9).in_all_directories().count(), 9);
         // More directories than numbers have digits.
         assert_eq!(Tree { depth: 32, breadth: 65_536 }.directories(), u64::MAX);
         assert_eq!(tree(32, 65_536, 1), ["d/w/f0"]);

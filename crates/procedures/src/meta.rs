@@ -6,6 +6,7 @@
 //! them catch up with the first of them (what IOR and mdtest call wear-out), so that all later phases find as much of each
 //! worker. [`figures`] takes the reports.
 
+pub mod expected;
 pub mod figures;
 mod jobs;
 mod phase;
@@ -150,6 +151,15 @@ impl Course {
         }
     }
 
+    /// What a worker does in a phase that no limit ends; `None` = that depends on the worker.
+    pub fn exactly(&self, phase: Phase) -> Option<u64> {
+        match phase.unit() {
+            Unit::Lists if phase == Phase::Readdir => Some(self.setup.directories()),
+            Unit::Lists => None,
+            _ => Some(self.most(phase)),
+        }
+    }
+
     /// The job file of a phase for a machine. `from`: for each worker of the machine, what it has done already; empty =
     /// the phase begins. `None` = nothing is left to do there.
     pub fn job(&self, phase: Phase, machine: Machine, from: &[u64], to: u64) -> Option<String> {
@@ -184,10 +194,25 @@ impl Course {
         self.done.contains(&phase)
     }
 
-    /// The entries that a `find` passes: all files that are there.
-    pub fn entries(&self) -> u64 {
-        let each = self.made.files + self.made.hard_files + u64::from(self.made.easy > 0);
-        each * u64::from(self.setup.workers()) + u64::from(self.made.hard > 0)
+    /// The entries of the directories that a phase lists; `None` = it lists none.
+    pub fn entries(&self, phase: Phase) -> Option<u64> {
+        let workers = u64::from(self.setup.workers());
+        match phase {
+            Phase::Find => Some((self.made.files + self.made.hard_files) * workers),
+            Phase::Readdir => {
+                let is = |made: Phase, gone: Phase| u64::from(self.has_done(made) && !self.has_done(gone));
+                let files = self.made.files
+                    * (is(Phase::Create, Phase::Unlink) + u64::from(self.has_done(Phase::Link)));
+                let of_worker = files + self.made.directories * is(Phase::Mkdir, Phase::Rmdir);
+                let tree = self.setup.directories() - 1;
+                // Of a shared directory, each worker lists the entries of all.
+                Some(match self.setup.is_shared {
+                    true => (of_worker * workers + tree) * workers,
+                    false => (of_worker + tree) * workers,
+                })
+            }
+            _ => None,
+        }
     }
 }
 

@@ -13,5 +13,6 @@ mod pmi2;
 mod pmix;
 
 pub use board::Board;
+pub use directory::place as place_by_environment;
 pub use launcher::join;
 pub use meeting::{Gathered, Meeting, Work};

@@ -150,6 +150,7 @@ impl Case {
         Ok(Start {
             options: repeated.common.clone(),
             file,
+            environment: Vec::new(),
             input: self.text.clone().unwrap_or_default(),
             may_be_kept: false,
         })

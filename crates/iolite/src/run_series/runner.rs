@@ -24,6 +24,8 @@ pub struct Start {
     pub options: Vec<OsString>,
     /// Its job file; `-` is standard input.
     pub file: Option<OsString>,
+    /// More variables of its environment.
+    pub environment: Vec<(&'static str, String)>,
     /// Its standard input.
     pub input: Vec<u8>,
     /// Whether it obeys `IOLITE_SAVE` in the environment.
@@ -53,6 +55,11 @@ impl Runner {
         Ok(Runner { queue: SignalQueue::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])? })
     }
 
+    /// Whether a signal has asked for the end of the series.
+    pub fn is_asked_to_end(&mut self) -> bool {
+        self.queue.next().is_some()
+    }
+
     /// Performs a run; its report goes to this file.
     pub fn perform(&mut self, start: &Start, report: &Path) -> Result<End, String> {
         if self.queue.next().is_some() {
@@ -63,7 +70,7 @@ impl Runner {
         output.push(report);
         let mut command = Command::new("/proc/self/exe");
         command.arg0("iolite").args(&start.options).arg("--output-format=json+").arg(output);
-        command.args(["--eta=never", "--"]).args(&start.file);
+        command.args(["--eta=never", "--"]).args(&start.file).envs(start.environment.iter().cloned());
         if !start.may_be_kept {
             command.env_remove(crate::saving::VARIABLE);
         }

@@ -120,6 +120,7 @@ impl Points for Measuring {
         Ok(Start {
             options: Vec::new(),
             file: Some("-".into()),
+            environment: Vec::new(),
             input: self.sweep.runs[position].load.text.clone().into_bytes(),
             may_be_kept: true,
         })

@@ -20,7 +20,7 @@ mod cases;
 mod course;
 mod expect;
 mod output;
-mod own_directory;
+pub mod own_directory;
 mod performer;
 mod progress;
 mod remote;
@@ -123,7 +123,7 @@ fn clean(asked: &Asked) -> Result<String, String> {
                 path.display()
             ));
         }
-        let found = OwnDirectory::left(path)?;
+        let found = OwnDirectory::left(path, &own_directory::OF_TESTS)?;
         if found.is_empty() {
             text += &format!("{}: no test has left anything here\n", path.display());
         }

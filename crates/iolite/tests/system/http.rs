@@ -520,6 +520,26 @@ fn offload_reports_the_servers_message() {
 }
 
 #[test]
+pub fn reads_may_only_look_objects_up() {
+    let server = ObjectServer::start();
+    report(&server, "--filename=/bkt/a --rw=write --size=16k");
+    let json = report(&server, "--filename=/bkt/a --rw=randread --size=16k --http_read=head --iodepth=2");
+    assert_eq!((json.job().ios(), json.job().int("read.ttfb_ns.N")), ([4, 0, 0], 4));
+    let methods = |of: &str| server.requests().into_iter().filter(|seen| seen.method == of).count();
+    assert_eq!((methods("HEAD"), methods("GET")), (4, 0));
+    // One object may be looked up as often as it has blocks.
+    report(&server, "--filename=/bkt/b --rw=write --bs=16k --size=16k --http_object_mode=range");
+    report(&server, "--filename=/bkt/b --rw=read --size=16k --http_object_mode=range --http_read=head");
+    assert_eq!((methods("HEAD"), methods("GET")), (8, 0));
+    let missing = run(&server, "--filename=/bkt/none --rw=read --size=4k --http_read=head");
+    assert!(missing.code() == 1 && missing.output().contains("HEAD /bkt/none_0_4096: 404"), "{missing}");
+    let verified = run(&server, "--filename=/bkt/a --rw=read --size=16k --http_read=head --verify=crc32c");
+    assert!(verified.code() == 1 && verified.output().contains("no data comes back"), "{verified}");
+    let both = run(&server, "--filename=/bkt/a --rw=read --size=16k --http_read=head --http_s3_list=5");
+    assert!(both.code() == 1 && both.output().contains("give one of them"), "{both}");
+}
+
+#[test]
 pub fn names_are_listed_in_parts() {
     let server = ObjectServer::start();
     report(&server, "--filename=/bkt/dir/a:/bkt/dir/b --rw=write --size=80k");

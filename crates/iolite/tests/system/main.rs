@@ -54,6 +54,7 @@ mod logs;
 mod lost_hosts;
 mod machine;
 mod memory;
+mod meta;
 mod metrics;
 mod names;
 mod nbd;

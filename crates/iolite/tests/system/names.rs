@@ -264,6 +264,145 @@ fn a_ring_is_used_and_its_errors_are_reported() {
 }
 
 #[test]
+fn small_files_are_written_and_read_in_one_unit() {
+    let dir = scratch();
+    let job = |engine: &str, rest: &str| format!("--name=j --ioengine={engine} --nrfiles=5 --bs=3901 {rest}");
+    for mode in ["--thread=0", "--thread=1"] {
+        assert_eq!(counted(dir.path(), &job("filewrite", &format!("{mode} --filesize=3901"))), (5, 19_505));
+        assert!(files_in(dir.path()).iter().all(|(_, size)| *size == 3901));
+        assert_eq!(
+            counted(dir.path(), &job("fileread", mode)),
+            (5, 19_505),
+            "they exist, so no size is needed"
+        );
+    }
+    // Several blocks of a file are one unit.
+    assert_eq!(
+        counted(dir.path(), "--name=k --ioengine=filewrite --nrfiles=3 --bs=4k --filesize=16k"),
+        (3, 49_152)
+    );
+    // A file without so much data is an error; with its size, it would be laid out.
+    let short = "--name=j --ioengine=fileread --nrfiles=5 --bs=4k --create_on_open=1";
+    Program::under_test().line(dir.path(), short).refused().says("No data available");
+    assert_eq!(counted(dir.path(), &format!("{short} --create_on_open=0 --filesize=4k")), (5, 20_480));
+    let synced = Program::own()
+        .line(dir.path(), "--name=j --ioengine=filewrite --nrfiles=2 --filesize=4k --rw=write --fsync=1")
+        .ok();
+    assert!(synced.stderr.contains("file_sync=1 syncs it before"), "{synced}");
+}
+
+#[test]
+fn files_get_other_names_and_second_ones() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = scratch();
+    let job = |engine: &str| format!("--name=j --ioengine={engine} --nrfiles=2 --filesize=4k");
+    assert_eq!(counted(dir.path(), &job("filelink")), (2, 8192));
+    assert_eq!(names(dir.path()), ["j.0.0", "j.0.0.new", "j.0.1", "j.0.1.new"]);
+    let links = |name: &str| fs::metadata(dir.path().join(name)).unwrap().nlink();
+    assert_eq!((links("j.0.0"), links("j.0.1.new")), (2, 2));
+    Program::under_test().line(dir.path(), &job("filelink")).refused().says("File exists");
+    assert_eq!(counted(dir.path(), &format!("{} --new_suffix=.b", job("filerename"))), (2, 8192));
+    assert_eq!(names(dir.path()), ["j.0.0.b", "j.0.0.new", "j.0.1.b", "j.0.1.new"]);
+    fs::create_dir(dir.path().join("d")).unwrap();
+    assert_eq!(counted(dir.path(), &format!("{} --new_directory=d", job("filerename"))), (2, 8192));
+    assert_eq!(names(&dir.path().join("d")), ["j.0.0", "j.0.1"]);
+    let refused = |line: &str, why: &str| Program::under_test().line(dir.path(), line).refused().says(why);
+    for engine in ["filerename", "filelink"] {
+        refused(&format!("{} --new_suffix=", job(engine)), "requires a value");
+        refused(&format!("{} --new_suffix=/x", job(engine)), "a suffix has no slash");
+        refused(&format!("{} --new_directory=none", job(engine)), "No such file or directory");
+        refused(&format!("{} --readonly", job(engine)), "--readonly forbids that");
+        refused(&format!("--name=j --ioengine={engine} --filename=d --size=4k"), "is not a regular file");
+    }
+}
+
+/// The separate test of the options of both engines.
+#[test]
+pub fn attributes_are_set_and_read() {
+    let dir = scratch();
+    let job =
+        |engine: &str, rest: &str| format!("--name=j --ioengine={engine} --nrfiles=2 --filesize=4k {rest}");
+    let set = Program::under_test().line(dir.path(), &job("filesetxattr", "--xattr_size=9"));
+    if set.output().contains("not supported") {
+        skip!("the file system has no extended attributes of users");
+    }
+    set.ok();
+    let value = |name: &str| {
+        iolite_os::files::extended_attribute(&dir.path().join("j.0.1"), name, 100)
+            .map(|value| String::from_utf8(value).unwrap())
+    };
+    assert_eq!(value("user.iolite").unwrap(), "j.0.1j.0.");
+    assert_eq!(counted(dir.path(), &job("filegetxattr", "")), (2, 8192));
+    assert_eq!(counted(dir.path(), &job("filesetxattr", "--xattr_name=user.b --xattr_size=3")), (2, 8192));
+    assert_eq!(value("user.b").unwrap(), "j.0");
+    assert_eq!(counted(dir.path(), &job("filegetxattr", "--xattr_name=user.b --xattr_size=3")), (2, 8192));
+    let refused = |line: &str, why: &str| Program::under_test().line(dir.path(), line).refused().says(why);
+    refused(&job("filegetxattr", "--xattr_name=user.none"), "No data available");
+    refused(&job("filegetxattr", "--xattr_size=8"), "Numerical result out of range");
+    refused(&job("filesetxattr", "--xattr_name=plain"), "a name begins with its namespace");
+    refused(&job("filesetxattr", "--xattr_size=0"), "xattr_size");
+    refused(&job("filesetxattr", "--readonly"), "--readonly forbids that");
+}
+
+/// The separate test of the options of `dirread`.
+#[test]
+pub fn directories_are_listed() {
+    let dir = scratch();
+    for (name, size) in [("d/a01", 3901), ("d/b01", 10), ("d/c", 3901), ("e/a", 1)] {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, vec![0; size]).unwrap();
+    }
+    fs::write(dir.path().join("newest"), "").unwrap();
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(1000);
+    fs::File::options().write(true).open(dir.path().join("newest")).unwrap().set_modified(later).unwrap();
+    let listed = |rest: &str| {
+        let line = format!("--name=j --ioengine=dirread --filename=d:e --size=8k {rest}");
+        let run = Program::under_test().line(dir.path(), &line).ok();
+        let said = run.stdout.lines().find_map(|line| Some(line.split_once("dirread: ")?.1.to_owned()));
+        said.unwrap_or_else(|| panic!("{run}"))
+    };
+    assert_eq!(listed(""), "4 entries");
+    assert_eq!(listed("--entry_stat=1"), "4 entries");
+    assert_eq!(listed("--entry_name=01"), "4 entries, 2 of them match");
+    assert_eq!(listed("--entry_size=3901"), "4 entries, 2 of them match");
+    assert_eq!(listed("--entry_size=3901 --entry_name=01"), "4 entries, 1 of them match");
+    assert_eq!(listed("--entry_newer=newest"), "4 entries, 0 of them match");
+    let refused = |line: &str, why: &str| Program::under_test().line(dir.path(), line).refused().says(why);
+    refused("--name=j --ioengine=dirread --filename=d --size=4k --entry_newer=none", "entry_newer");
+    refused("--name=j --ioengine=dirread --filename=newest --size=4k", "Not a directory");
+    let calls = "statx,newfstatat,getdents64";
+    let line =
+        |stat| words(&format!("--name=j --ioengine=dirread --filename=d --size=4k --entry_stat={stat}"));
+    let seen =
+        |stat| crate::common::trace::system_calls(&Program::under_test(), dir.path(), calls, &line(stat));
+    let (Some((_, plain)), Some((_, looked))) = (seen(0), seen(1)) else { skip!("strace is not there") };
+    assert!(!plain.contains("\"a01\"") && looked.contains("\"a01\""), "{looked}");
+}
+
+#[test]
+fn files_are_spread_over_a_tree() {
+    let dir = scratch();
+    let job = |engine: &str, rest: &str| {
+        format!(
+            "--name=j --ioengine={engine} --filename_format=w$jobnum/f$filenum --filesize=4k --tree_depth=2 --tree_breadth=3 \
+             --numjobs=2 {rest}"
+        )
+    };
+    assert_eq!(counted(dir.path(), &job("filewrite", "--nrfiles=20")).0, 40);
+    // Thirteen directories; the rest is in the first ones again, also if it is made later.
+    assert_eq!(counted(dir.path(), &job("filewrite", "--nrfiles=6 --filenum_first=20")).0, 12);
+    let made: Vec<String> = files_in(dir.path()).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(made.len(), 52);
+    for name in ["w0/f0", "w0/f13", "w1/t0/f1", "w1/t2/f3", "w0/t0/t0/f4", "w0/t2/t2/f12", "w1/t2/t2/f25"] {
+        assert!(made.iter().any(|made| made == name), "{name}: {made:?}");
+    }
+    assert_eq!(counted(dir.path(), &job("filestat", "--nrfiles=26 --allow_file_create=0")).0, 52);
+    assert_eq!(counted(dir.path(), &job("filedelete", "--nrfiles=26 --openfiles=1")).0, 52);
+    assert_eq!(files_in(dir.path()), []);
+}
+
+#[test]
 fn impossible_file_operations_are_refused() {
     let dir = scratch();
     let refused = |line: &str, why: &str| Program::under_test().line(dir.path(), line).refused().says(why);

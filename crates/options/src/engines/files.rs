@@ -115,12 +115,7 @@ own_options! {
 
 impl OwnOptions for NewNameOptions {
     fn obstacle_to_run(&self, job: &JobOptions) -> Option<String> {
-        let engine = &job.ioengine;
-        if self.new_suffix.is_empty() && self.new_directory.is_empty() {
-            return Some(format!(
-                "ioengine={engine}: new_suffix= is empty, so the new name would be the old one"
-            ));
-        }
+        let _ = job;
         if self.new_suffix.contains('/') {
             return Some(format!(
                 "new_suffix={}: a suffix has no slash; new_directory= names another directory",
@@ -131,13 +126,12 @@ impl OwnOptions for NewNameOptions {
     }
 }
 
-static NEW_SUFFIX: Definition =
-    Definition::engine("new_suffix", Kind::Str, "The end of the new name, behind the old one")
-        .default(".new")
-        .lands_in_engine(|own, given| {
-            given.text.unwrap_or_default().clone_into(&mut place::<NewNameOptions>(own)?.new_suffix);
-            Ok(())
-        });
+static NEW_SUFFIX: Definition = Definition::engine(
+    "new_suffix",
+    Kind::Str,
+    "The end of the new name, behind the old one; by default .new, or nothing with new_directory",
+)
+.lands_in_engine(own!(NewNameOptions.new_suffix, string()));
 static NEW_DIRECTORY: Definition = Definition::engine(
     "new_directory",
     Kind::Str,

@@ -73,6 +73,16 @@ pub enum ObjectChecksum {
     Sha256,
 }
 
+/// The request of a read (`http_read`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReadRequest {
+    /// GET: the object.
+    #[default]
+    Get,
+    /// HEAD: only whether it is there, and its attributes.
+    Head,
+}
+
 own_options! {
     /// The options of `http`.
     pub struct HttpOptions declared by OPTIONS {
@@ -110,6 +120,8 @@ own_options! {
         pub http_verbose: u32,
         /// How a file becomes objects.
         pub http_object_mode: ObjectMode,
+        /// The request of a read.
+        pub http_read: ReadRequest,
         /// The longest time without progress of a request, in microseconds; 0 = no limit.
         pub http_timeout: u64,
         /// How often a request is repeated after a temporary error.
@@ -158,6 +170,9 @@ impl OwnOptions for HttpOptions {
 
     fn obstacles(&self, job: &JobOptions) -> Vec<Obstacle> {
         let mut found = Vec::new();
+        if self.http_read == ReadRequest::Head && job.verification_option().is_some() {
+            found.push(("http_read", "http_read=head: no data comes back that could be verified".to_owned()));
+        }
         if self.gathers_writes() && job.depth.io_submit_mode == SubmitMode::Offload {
             let why = "io_submit_mode=offload: the parts of an object (http_s3_multipart_size) are sent by one client";
             found.push(("io_submit_mode", why.to_owned()));
@@ -174,7 +189,9 @@ impl OwnOptions for HttpOptions {
         if self.http_s3_list == 0 {
             return None;
         }
-        let why = if job.pattern.rw.changes() || job.verification_option().is_some() {
+        let why = if self.http_read == ReadRequest::Head {
+            "what lists names looks nothing up (http_read=head); give one of them"
+        } else if job.pattern.rw.changes() || job.verification_option().is_some() {
             "what lists names can be neither written, trimmed nor verified; use rw=read"
         } else if self.http_create {
             "nothing is made for a list; leave http_create out"
@@ -406,6 +423,16 @@ static HTTP_OBJECT_MODE: Definition = option("http_object_mode", Kind::Str, "How
         };
         Ok(())
     });
+static HTTP_READ: Definition = option("http_read", Kind::Str, "What a read asks for")
+    .default("get")
+    .keywords(&[("get", "The object (GET)"), ("head", "Whether it is there, and its size (HEAD)")])
+    .lands_in_engine(|own, given| {
+        place::<HttpOptions>(own)?.http_read = match given.keyword()? {
+            "head" => ReadRequest::Head,
+            _ => ReadRequest::Get,
+        };
+        Ok(())
+    });
 static HTTP_TIMEOUT: Definition =
     option("http_timeout", Kind::Time, "The longest time without progress of a request; 0 = no limit")
         .default("120s")
@@ -514,6 +541,7 @@ pub static OPTIONS: &[&Definition] = &[
     &HTTP_MODE,
     &HTTP_VERBOSE,
     &HTTP_OBJECT_MODE,
+    &HTTP_READ,
     &HTTP_TIMEOUT,
     &HTTP_RETRIES,
     &HTTP_CREATE,

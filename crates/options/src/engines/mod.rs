@@ -53,6 +53,7 @@ pub use gluster::GfapiOptions;
 pub use hdfs::HdfsOptions;
 pub use http::{
     Addressing, Authentication, Encryption, HttpOptions, HttpProtocol, ObjectChecksum, ObjectMode,
+    ReadRequest,
 };
 pub use io_uring::{IoUringCmdOptions, IoUringOptions};
 pub use io_uring_cmd::{ByteCheck, CdbLength, Checks, CommandType, NvmeWriteMode, WriteModes};

@@ -159,6 +159,9 @@ fn global(course: &Course, phase: Phase) -> String {
         writeln!(text, "tree_depth={}\ntree_breadth={}", setup.depth, setup.breadth)
             .expect("strings take everything");
     }
+    if phase == Link {
+        text += "new_suffix=.link\n";
+    }
     if phase == Find {
         let stamp = format!("{}/{STAMP}", setup.directory);
         writeln!(text, "entry_stat=1\nentry_size={HARD_FILE}\nentry_name=01\nentry_newer={stamp}")

@@ -113,9 +113,56 @@ fn a_find_looks_at_everything_once() {
     assert!(
         find.contains("[w0.0]\nfilename=/d/w0.1:/d/hard\n") && find.contains("[w0.1]\nfilename=/d/w0.0\n")
     );
-    assert_eq!(course.entries(), 2 * (10 + 20 + 1) + 1);
+    assert_eq!(course.entries(Phase::Find), Some(2 * (10 + 20)));
     let ranks = course.job(Phase::Find, Machine::Rank, &[], 0).unwrap();
     assert!(ranks.contains("[w0]\nfilename=/d/w${IOLITE_META_RANK}.1${IOLITE_META_HARD}\n"), "{ranks}");
+}
+
+#[test]
+fn the_tree_on_disk_follows_from_the_phases() {
+    use super::expected::Kind;
+    let mut course = Course::new(setup(|setup| (setup.depth, setup.tasks, setup.size) = (1, 1, 10)));
+    let paths = |course: &Course| -> Vec<String> {
+        let kind = |kind| match kind {
+            Kind::Directory => "/".to_owned(),
+            Kind::File { size, links } => format!(" {size} {links}"),
+            Kind::AtLeast(size) => format!(" {size}+"),
+        };
+        course.expected().map(|entry| format!("{}{}", entry.path, kind(entry.kind))).collect()
+    };
+    course.finish(Phase::Mkdir, 2);
+    course.finish(Phase::Create, 4);
+    let files = ["w0.0/f0 10 1", "w0.0/t0/f1 10 1", "w0.0/t1/f2 10 1", "w0.0/f3 10 1"];
+    assert_eq!(paths(&course), [&files[..], &["w0.0/d0/", "w0.0/t0/d1/"]].concat());
+    course.finish(Phase::Rmdir, 2);
+    course.finish(Phase::Link, 4);
+    course.finish(Phase::Rename, 4);
+    assert_eq!(
+        paths(&course)[..4],
+        ["w0.0/f0.new 10 2", "w0.0/t0/f1.new 10 2", "w0.0/t1/f2.new 10 2", "w0.0/f3.new 10 2"]
+    );
+    assert_eq!(
+        paths(&course)[4..],
+        ["w0.0/f0.link 10 2", "w0.0/t0/f1.link 10 2", "w0.0/t1/f2.link 10 2", "w0.0/f3.link 10 2"]
+    );
+    course.finish(Phase::Unlink, 4);
+    assert_eq!(paths(&course)[..2], ["w0.0/f0.link 10 1", "w0.0/t0/f1.link 10 1"]);
+    let mut hard = Course::new(setup(|setup| setup.phases = IO500.to_vec()));
+    hard.finish(Phase::IorEasyWrite, 2);
+    hard.finish(Phase::IorHardWrite, 3);
+    hard.finish(Phase::MdtestHardWrite, 1);
+    assert_eq!(
+        paths(&hard),
+        [
+            "hard/0.0.f0 3901 1",
+            "hard/0.1.f0 3901 1",
+            "ior.0.0 4194304 1",
+            "ior.0.1 4194304 1",
+            "ior.hard 282048+"
+        ]
+    );
+    hard.finish(Phase::MdtestHardDelete, 1);
+    assert_eq!(paths(&hard).len(), 3);
 }
 
 #[test]

@@ -74,8 +74,11 @@ impl Directory {
     }
 }
 
-/// The number of this rank, and the number of ranks.
-fn place() -> Result<(u32, u32), String> {
+/// The number of this rank, and the number of ranks, from the launcher's variables.
+///
+/// # Errors
+/// There are none, or they contradict each other.
+pub fn place() -> Result<(u32, u32), String> {
     for (rank, size) in VARIABLES {
         let number = |variable: &str| std::env::var(variable).ok()?.trim().parse::<u32>().ok();
         if let Some(found) = number(rank) {

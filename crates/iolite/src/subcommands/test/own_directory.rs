@@ -8,12 +8,26 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// How the names of these directories begin.
-const PREFIX: &str = "iolite-test.";
-/// The file in it that shows whose it is, and whether a test is at work.
-const LOCK: &str = "iolite-test.lock";
-/// What is in that file.
-const WORDS: &str = "This directory belongs to a running `iolite test`. If none is running, `iolite test --clean` removes it.\n";
+/// The directories of one kind of test.
+#[derive(Debug)]
+pub struct Kind {
+    /// How their names begin.
+    pub prefix: &'static str,
+    /// The file in it that shows whose it is, and whether a test is at work.
+    pub lock: &'static str,
+    /// What is in that file.
+    pub words: &'static str,
+    /// Whether the test makes files, or directories with all that is in them, of this name.
+    pub is_own: fn(&str) -> bool,
+}
+
+/// Those of `iolite test`.
+pub static OF_TESTS: Kind = Kind {
+    prefix: "iolite-test.",
+    lock: "iolite-test.lock",
+    words: "This directory belongs to a running `iolite test`. If none is running, `iolite test --clean` removes it.\n",
+    is_own: |name| name == DATA || name.starts_with(SMALL),
+};
 /// The file that is read and written.
 const DATA: &str = "data";
 /// How the names of small files begin.
@@ -23,6 +37,7 @@ const SMALL: &str = "small.";
 #[derive(Debug)]
 pub struct OwnDirectory {
     pub path: PathBuf,
+    kind: &'static Kind,
     /// The lock, held while it is open.
     _lock: File,
 }
@@ -30,35 +45,44 @@ pub struct OwnDirectory {
 /// A directory that a killed test has left.
 pub struct Left {
     pub path: PathBuf,
+    kind: &'static Kind,
     /// Its lock, so that nobody else removes it at the same time.
     _lock: Option<File>,
 }
 
 impl OwnDirectory {
     /// Makes the directory of a test.
-    pub fn make(target: &Path) -> Result<OwnDirectory, String> {
-        let told = |path: &Path, error: &io::Error| {
-            format!("{}: {}", path.display(), iolite_types::describe_error(error))
-        };
+    pub fn make(target: &Path, kind: &'static Kind) -> Result<OwnDirectory, String> {
         let mut number = std::process::id();
-        let path = loop {
-            let path = target.join(format!("{PREFIX}{number}"));
+        loop {
+            let path = target.join(format!("{}{number}", kind.prefix));
             match fs::DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => break path,
+                Ok(()) => return Self::locked(path, kind),
                 // A killed test, perhaps of another machine, had the same number.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => number = number.wrapping_add(1),
                 Err(error) => return Err(told(&path, &error)),
             }
-        };
-        let lock = path.join(LOCK);
+        }
+    }
+
+    /// Makes the directory of a test under this name, which others know.
+    #[cfg_attr(not(feature = "agents"), expect(dead_code, reason = "other ranks know it"))]
+    pub fn make_named(path: PathBuf, kind: &'static Kind) -> Result<OwnDirectory, String> {
+        fs::DirBuilder::new().mode(0o700).create(&path).map_err(|error| told(&path, &error))?;
+        Self::locked(path, kind)
+    }
+
+    /// A new directory, with its lock.
+    fn locked(path: PathBuf, kind: &'static Kind) -> Result<OwnDirectory, String> {
+        let lock = path.join(kind.lock);
         let made = OpenOptions::new().write(true).create_new(true).open(&lock).and_then(|mut file| {
             // Without locks, only --clean removes what a killed test leaves.
             let _ = iolite_os::files::try_lock(&file);
-            file.write_all(WORDS.as_bytes())?;
+            file.write_all(kind.words.as_bytes())?;
             Ok(file)
         });
         match made {
-            Ok(file) => Ok(OwnDirectory { path, _lock: file }),
+            Ok(file) => Ok(OwnDirectory { path, kind, _lock: file }),
             Err(error) => {
                 let _ = fs::remove_file(&lock);
                 let _ = fs::remove_dir(&path);
@@ -73,62 +97,68 @@ impl OwnDirectory {
     }
 
     /// What killed tests have left in a directory.
-    pub fn left(target: &Path) -> Result<Vec<Left>, String> {
-        let told =
-            |error: io::Error| format!("{}: {}", target.display(), iolite_types::describe_error(&error));
+    pub fn left(target: &Path, kind: &'static Kind) -> Result<Vec<Left>, String> {
         let mut found: Vec<PathBuf> = fs::read_dir(target)
-            .map_err(told)?
+            .map_err(|error| told(target, &error))?
             .flatten()
-            .filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX))
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with(kind.prefix))
             .map(|entry| entry.path())
             .collect();
         found.sort();
-        Ok(found.into_iter().filter_map(Left::at).collect())
+        Ok(found.into_iter().filter_map(|path| Left::at(path, kind)).collect())
     }
 }
 
 impl Drop for OwnDirectory {
     fn drop(&mut self) {
         // What cannot be removed now is found by the next test.
-        let _ = remove(&self.path);
+        let _ = remove(&self.path, self.kind);
     }
+}
+
+fn told(path: &Path, error: &io::Error) -> String {
+    format!("{}: {}", path.display(), iolite_types::describe_error(error))
 }
 
 impl Left {
     /// A directory that a killed test of this user has left; `None` = it is something else, or a test is at work there.
-    fn at(path: PathBuf) -> Option<Left> {
+    fn at(path: PathBuf, kind: &'static Kind) -> Option<Left> {
         let own = fs::symlink_metadata(&path).ok().filter(|found| found.is_dir())?.uid();
-        let lock = path.join(LOCK);
+        let lock = path.join(kind.lock);
         let found = fs::symlink_metadata(&lock).ok().filter(fs::Metadata::is_file)?;
         let user = fs::metadata("/proc/self").ok()?.uid();
-        if own != user || found.uid() != user || found.len() > WORDS.len() as u64 {
+        if own != user || found.uid() != user || found.len() > kind.words.len() as u64 {
             return None;
         }
         let file = OpenOptions::new().read(true).write(true).open(&lock).ok()?;
         match iolite_os::files::try_lock(&file) {
-            Ok(()) => Some(Left { path, _lock: Some(file) }),
+            Ok(()) => Some(Left { path, kind, _lock: Some(file) }),
             Err(_) => None,
         }
     }
 
     /// Removes it.
     pub fn remove(&self) -> Result<(), String> {
-        remove(&self.path).map_err(|error| {
+        remove(&self.path, self.kind).map_err(|error| {
             format!("{}: it cannot be removed: {}", self.path.display(), iolite_types::describe_error(&error))
         })
     }
 }
 
 /// Removes the files that a test makes, the lock last, and the directory. Other files, and with them the directory, stay.
-fn remove(path: &Path) -> io::Result<()> {
+fn remove(path: &Path, kind: &Kind) -> io::Result<()> {
     for entry in fs::read_dir(path)?.flatten() {
-        let name = entry.file_name();
-        if name == DATA || name.to_string_lossy().starts_with(SMALL) {
-            fs::remove_file(entry.path())?;
+        if !(kind.is_own)(&entry.file_name().to_string_lossy()) {
+            continue;
+        }
+        // (Links are not followed.)
+        match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path())?,
+            false => fs::remove_file(entry.path())?,
         }
     }
-    if fs::read_dir(path)?.flatten().all(|entry| entry.file_name() == LOCK) {
-        fs::remove_file(path.join(LOCK))?;
+    if fs::read_dir(path)?.flatten().all(|entry| entry.file_name() == kind.lock) {
+        fs::remove_file(path.join(kind.lock))?;
     }
     fs::remove_dir(path)
 }
@@ -140,17 +170,20 @@ mod tests {
     #[test]
     fn only_what_killed_tests_left_is_removed() {
         let target = tempfile::tempdir().unwrap();
-        let working = OwnDirectory::make(target.path()).unwrap();
+        let working = OwnDirectory::make(target.path(), &OF_TESTS).unwrap();
         fs::write(working.data(), "x").unwrap();
-        assert!(OwnDirectory::left(target.path()).unwrap().is_empty(), "a test is at work");
+        assert!(OwnDirectory::left(target.path(), &OF_TESTS).unwrap().is_empty(), "a test is at work");
         // A killed one.
         let killed = target.path().join("iolite-test.1");
         fs::create_dir(&killed).unwrap();
         fs::write(killed.join(DATA), "x").unwrap();
         fs::write(killed.join("small.1"), "").unwrap();
-        assert!(OwnDirectory::left(target.path()).unwrap().is_empty(), "without the lock it is somebody's");
-        fs::write(killed.join(LOCK), WORDS).unwrap();
-        let left = OwnDirectory::left(target.path()).unwrap();
+        assert!(
+            OwnDirectory::left(target.path(), &OF_TESTS).unwrap().is_empty(),
+            "without the lock it is somebody's"
+        );
+        fs::write(killed.join(OF_TESTS.lock), OF_TESTS.words).unwrap();
+        let left = OwnDirectory::left(target.path(), &OF_TESTS).unwrap();
         assert_eq!(left.len(), 1);
         // Files of others stay.
         fs::write(killed.join("thesis"), "x").unwrap();
@@ -168,9 +201,9 @@ mod tests {
     fn links_are_not_followed() {
         let target = tempfile::tempdir().unwrap();
         let other = tempfile::tempdir().unwrap();
-        fs::write(other.path().join(LOCK), WORDS).unwrap();
+        fs::write(other.path().join(OF_TESTS.lock), OF_TESTS.words).unwrap();
         fs::write(other.path().join(DATA), "x").unwrap();
         std::os::unix::fs::symlink(other.path(), target.path().join("iolite-test.2")).unwrap();
-        assert!(OwnDirectory::left(target.path()).unwrap().is_empty());
+        assert!(OwnDirectory::left(target.path(), &OF_TESTS).unwrap().is_empty());
     }
 }

@@ -317,7 +317,9 @@ impl Target {
 
     /// Makes the test's directory in a target that is one.
     pub fn own_directory(&self) -> Result<Option<OwnDirectory>, String> {
-        (self.kind == Kind::Directory).then(|| OwnDirectory::make(&self.path)).transpose()
+        (self.kind == Kind::Directory)
+            .then(|| OwnDirectory::make(&self.path, &super::own_directory::OF_TESTS))
+            .transpose()
     }
 
     /// The names that the test will have on a server.

@@ -17,6 +17,9 @@ pub const TABLE: &[Effect] = &[
     ),
     row("lockfile", "@", "none", "exclusive", Calls("flock,fcntl")),
     row("nrfiles", "--rw=write --size=64k", "1", "4", Files),
+    row("filenum_first", "--ioengine=filecreate --nrfiles=2 --filesize=4k", "0", "5", Files),
+    row("tree_depth", "--ioengine=filecreate --nrfiles=7 --filesize=4k", "0", "2", Files),
+    row("tree_breadth", "--ioengine=filecreate --nrfiles=7 --filesize=4k --tree_depth=1", "2", "3", Files),
     row(
         "file_service_type",
         "--nrfiles=4 --rw=write --size=64k",

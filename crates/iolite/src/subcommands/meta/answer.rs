@@ -1,0 +1,256 @@
+//! The answer: a table for people, Markdown, JSON.
+
+use super::machines::Machines;
+use super::page;
+use super::perform::{Done, Outcome};
+use crate::messages::complain;
+use crate::output_file::Destination;
+use iolite_page::text::{bandwidth, bytes, count, latency, seconds};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// What every result of the preset says.
+pub const NO_SUBMISSION: &str = "the pattern of IO500, and its formula; not a submission";
+
+/// The columns of the table.
+pub const COLUMNS: [&str; 9] =
+    ["phase", "done", "time", "rate", "until the first ended", "p50", "p99", "max", "slowest worker"];
+
+/// The format of a file, by the end of its name.
+pub struct Format {
+    path: PathBuf,
+    make: fn(&Outcome) -> String,
+}
+
+/// A file that the result will be written to.
+pub struct Opened {
+    format: Format,
+    destination: Destination,
+}
+
+impl Format {
+    pub fn of(name: &str) -> Result<Format, String> {
+        let path = PathBuf::from(name);
+        let make: fn(&Outcome) -> String = match path.extension().and_then(|end| end.to_str()) {
+            Some("json") => json,
+            Some("md") => markdown,
+            Some("html") => page::page,
+            _ => {
+                return Err(format!(
+                    "--output={name}: the end of the name chooses the format, and this one does not: .json, .md or .html"
+                ));
+            }
+        };
+        Ok(Format { path, make })
+    }
+
+    /// Opens the file, before anything is measured.
+    pub fn open(self) -> Result<Opened, String> {
+        let destination = Destination::open(&self.path)
+            .map_err(|error| format!("--output={}: {error}", self.path.display()))?;
+        Ok(Opened { format: self, destination })
+    }
+}
+
+impl Opened {
+    /// Writes the result; returns whether that worked.
+    pub fn write(mut self, program: &str, outcome: &Outcome) -> bool {
+        let text = (self.format.make)(outcome);
+        let written = self.destination.write(text.as_bytes(), |file, part| file.write_all(part));
+        match written.and_then(|()| self.destination.complete()) {
+            Ok(()) => true,
+            Err(why) => {
+                complain(program, &format_args!("meta: --output={}: {why}", self.format.path.display()));
+                false
+            }
+        }
+    }
+}
+
+/// What was measured, in a sentence.
+pub fn headline(outcome: &Outcome) -> String {
+    let setup = &outcome.setup;
+    let on = outcome.file_system.as_ref().map(|kind| format!(" ({kind})")).unwrap_or_default();
+    let workers = match setup.machines {
+        1 if setup.tasks == 1 => "1 worker".to_owned(),
+        1 => format!("{} workers", setup.tasks),
+        machines => {
+            format!("{} workers on {machines} machines ({})", setup.workers(), outcome.machines.words())
+        }
+    };
+    let what = if outcome.is_io500 {
+        "the phases of IO500".to_owned()
+    } else {
+        let place = if setup.is_shared { "one directory" } else { "a directory of each" };
+        let tree = match setup.depth {
+            0 => String::new(),
+            depth => format!(" with a tree of {depth} levels, {} directories in each", setup.breadth),
+        };
+        format!("files of {} in {place}{tree}", bytes(setup.size as f64))
+    };
+    let limit = setup.seconds.map(|limit| format!(", limited to {}", seconds(limit))).unwrap_or_default();
+    let checked = if outcome.is_verified { ", checked after each phase" } else { "" };
+    format!("{}{on}: {workers}, {what}{limit}{checked}", outcome.target.display())
+}
+
+/// The cells of a phase.
+pub fn cells(done: &Done) -> [String; 9] {
+    let figures = &done.figures;
+    let (rate, stonewalled) = match done.phase.is_bandwidth() {
+        true => {
+            let until = figures.stonewall.bytes / figures.stonewall.seconds.max(f64::MIN_POSITIVE);
+            (bandwidth(figures.bandwidth()), bandwidth(until))
+        }
+        // Of lists, entries count, whose number is known only at the end.
+        false if done.entries.is_some() => (format!("{}/s", count(done.rate())), "-".to_owned()),
+        false => (format!("{}/s", count(done.rate())), format!("{}/s", count(figures.stonewall.rate()))),
+    };
+    let slowest = figures.slowest().map(|worker| format!("{} {}/s", worker.name, count(worker.rate())));
+    [
+        done.phase.name().to_owned(),
+        done.entries.unwrap_or(figures.ops()).to_string(),
+        seconds(figures.seconds),
+        rate,
+        stonewalled,
+        latency(figures.latency.p50),
+        latency(figures.latency.p99),
+        latency(figures.latency.max),
+        slowest.unwrap_or_default(),
+    ]
+}
+
+/// The lines below the table.
+pub fn remarks(outcome: &Outcome) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(score) = &outcome.score {
+        lines.push(format!(
+            "score {:.6}: bandwidth {:.6} GiB/s, metadata {:.6} kIOPS ({NO_SUBMISSION})",
+            score.total, score.bandwidth, score.metadata
+        ));
+    } else if outcome.is_io500 {
+        lines.push(format!("no score: a phase is missing ({NO_SUBMISSION})"));
+    }
+    if outcome.done.iter().any(|done| done.had_to_catch_up) {
+        let how = match outcome.machines {
+            Machines::Ranks { .. } => {
+                "rank 0 then made what slower workers lacked of the fastest one, which is not in the figures"
+            }
+            _ => "its time and rate include the time in which slower workers caught up with the fastest one",
+        };
+        lines.push(format!("Where the limit of time ended a phase, {how}."));
+    }
+    lines.extend(outcome.failures.iter().map(|failure| format!("failed: {failure}")));
+    lines
+}
+
+/// The table for a terminal.
+pub fn text(outcome: &Outcome) -> String {
+    let rows: Vec<[String; 9]> =
+        std::iter::once(COLUMNS.map(str::to_owned)).chain(outcome.done.iter().map(cells)).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
+    let mut text = format!("{}\n\n", headline(outcome));
+    for row in &rows {
+        let mut words = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            match column {
+                0 => write!(words, "{cell:<width$}", width = widths[column]),
+                8 => write!(words, "   {cell}"),
+                _ => write!(words, "   {cell:>width$}", width = widths[column]),
+            }
+            .expect("strings take everything");
+        }
+        line!(text, "{}", words.trim_end());
+    }
+    let remarks = remarks(outcome);
+    if !remarks.is_empty() {
+        line!(text, "\n{}", remarks.join("\n"));
+    }
+    text
+}
+
+/// A table for issue trackers.
+fn markdown(outcome: &Outcome) -> String {
+    let escaped = |text: &str| text.replace('|', "\\|");
+    let mut text =
+        format!("{}\n\n| {} |\n|{}\n", escaped(&headline(outcome)), COLUMNS.join(" | "), "---|".repeat(9));
+    for done in &outcome.done {
+        line!(text, "| {} |", cells(done).map(|cell| escaped(&cell)).join(" | "));
+    }
+    for remark in remarks(outcome) {
+        line!(text, "\n{}", escaped(&remark));
+    }
+    text
+}
+
+/// The result in JSON.
+fn json(outcome: &Outcome) -> String {
+    let setup = &outcome.setup;
+    let phases: Vec<Value> = outcome.done.iter().map(of_phase).collect();
+    let score = outcome.score.map(|score| {
+        json!({
+            "total": score.total,
+            "bandwidth_gib_per_s": score.bandwidth,
+            "metadata_kiops": score.metadata,
+            "note": NO_SUBMISSION,
+        })
+    });
+    let value = json!({
+        "iolite version": concat!("iolite-", env!("CARGO_PKG_VERSION")),
+        "meta": {
+            "directory": outcome.target.display().to_string(),
+            "file_system": outcome.file_system,
+            "machines": setup.machines,
+            "where": outcome.machines.words(),
+            "tasks": setup.tasks,
+            "files": setup.files,
+            "size": setup.size,
+            "shared": setup.is_shared,
+            "depth": setup.depth,
+            "breadth": setup.breadth,
+            "shift": setup.shift,
+            "time_s": setup.seconds,
+            "verified": outcome.is_verified,
+            "preset": if outcome.is_io500 { Some("io500") } else { None },
+            "phases": phases,
+            "score": score,
+            "failures": outcome.failures,
+        }
+    });
+    format!("{value:#}\n")
+}
+
+fn of_phase(done: &Done) -> Value {
+    let figures = &done.figures;
+    let workers = figures.workers.iter().map(|worker| {
+        json!({"name": worker.name, "ops": worker.ops, "bytes": worker.bytes, "seconds": worker.seconds,
+            "ops_per_second": worker.rate()})
+    });
+    json!({
+        "name": done.phase.name(),
+        "what": done.phase.about(),
+        "ops": figures.ops(),
+        "entries": done.entries,
+        "bytes": figures.bytes(),
+        "seconds": figures.seconds,
+        "rate_per_second": done.rate(),
+        "bw_bytes": figures.bandwidth(),
+        "caught_up": done.had_to_catch_up,
+        "stonewall": {
+            "seconds": figures.stonewall.seconds,
+            "ops": figures.stonewall.ops,
+            "bytes": figures.stonewall.bytes,
+            "ops_per_second": figures.stonewall.rate(),
+        },
+        "latency_ns": {
+            "mean": figures.latency.mean,
+            "p50": figures.latency.p50,
+            "p99": figures.latency.p99,
+            "p99.9": figures.latency.p999,
+            "max": figures.latency.max,
+        },
+        "slowest": figures.slowest().map(|worker| &worker.name),
+        "workers": workers.collect::<Vec<_>>(),
+    })
+}
