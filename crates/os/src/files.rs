@@ -72,9 +72,15 @@ pub fn free_inodes(path: &Path) -> Option<u64> {
 /// have. The file's position changes.
 pub fn has_hole(file: &std::fs::File) -> bool {
     let length = file.metadata().map_or(0, |found| found.len());
+    first_hole(file).is_some_and(|hole| hole < length)
+}
+
+/// Where the first part without data begins, or the file ends; `None` = the file system does not say. The file's position
+/// changes.
+pub fn first_hole(file: &std::fs::File) -> Option<u64> {
     // SAFETY: takes only integers.
     let hole = unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_HOLE) };
-    u64::try_from(hole).is_ok_and(|hole| hole < length)
+    u64::try_from(hole).ok()
 }
 
 /// Where a part of a file lies on its device, in bytes from the device's beginning; `None` = it has no place, several

@@ -16,6 +16,9 @@ use std::os::unix::ffi::OsStrExt;
 /// The action of an engine on a name.
 pub trait Act {
     /// Performs the action. `length`: the bytes of the file, and those that the unit counts as, which is the answer.
+    ///
+    /// # Errors
+    /// A system call fails.
     fn act(&mut self, name: &CStr, length: u64) -> Outcome;
 
     /// A line about what was found, for the end of the run.

@@ -340,6 +340,7 @@ fn questions() -> Vec<String> {
         "dedupe" => vec!["dedupe -p 0 data".to_owned()],
         "keys" => vec!["keys --help".to_owned()],
         "log2csv" => vec!["log2csv report.json".to_owned()],
+        "meta" => ["--help", "--clean .", "--show-job ."].map(|more| format!("meta {more}")).to_vec(),
         "report" => vec!["report report.json".to_owned()],
         "runs" => vec!["runs --help".to_owned(), "runs import --store=runs.db report.json".to_owned()],
         "sweep" => vec!["sweep --help".to_owned()],

@@ -275,8 +275,13 @@ fn commands_give_no_option_that_the_file_sets() {
 }
 
 /// Options that the installed fio may lack: those of Iolite, and those of 3.42 that older releases do not have.
-const OPTIONS_OF_OUR_OWN: [&str; 4] =
-    ["lat_from_intended_start", "steadystate_check_interval", "ioengine=dircreate", "ioengine=page_fault"];
+const OPTIONS_OF_OUR_OWN: [&str; 5] = [
+    "lat_from_intended_start",
+    "steadystate_check_interval",
+    "tree_depth",
+    "ioengine=dircreate",
+    "ioengine=page_fault",
+];
 
 #[test]
 fn fio_understands_them_too() {

@@ -46,6 +46,13 @@ fn compare(entry: &Entry, path: &Path, found: &fs::Metadata) -> Result<(), Strin
         Kind::AtLeast(size) if found.len() < size => {
             return wrong(format!("it has {} bytes, fewer than {size}", found.len()));
         }
+        // All workers have written their parts of the shared file.
+        Kind::AtLeast(size) => {
+            let file = fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
+            if let Some(hole) = iolite_os::files::first_hole(&file).filter(|hole| *hole < size) {
+                return wrong(format!("there is no data at {hole}, before {size}"));
+            }
+        }
         _ => {}
     }
     if !entry.has_xattr {
@@ -85,6 +92,39 @@ fn count(directory: &Path, level: u32) -> Result<u64, String> {
 mod tests {
     use super::*;
     use iolite_procedures::meta::{Phase, Setup};
+
+    #[test]
+    fn a_part_that_nobody_has_written_is_found() {
+        let mut course = Course::new(Setup {
+            directory: String::new(),
+            machines: 1,
+            tasks: 2,
+            files: 1,
+            is_shared: false,
+            depth: 0,
+            breadth: 2,
+            size: 0,
+            seconds: None,
+            shift: 0,
+            data: 0,
+            phases: vec![Phase::IorHardWrite],
+        });
+        course.finish(Phase::IorHardWrite, 3);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("ior.hard");
+        let bytes = 6 * 47_008;
+        fs::write(&path, vec![1; bytes]).unwrap();
+        assert_eq!(check(&course, directory.path()), Ok(()));
+        fs::write(&path, vec![1; bytes - 1]).unwrap();
+        assert!(check(&course, directory.path()).unwrap_err().contains("fewer than"));
+        let file = fs::File::create(&path).unwrap();
+        file.set_len(bytes as u64).unwrap();
+        let told = check(&course, directory.path());
+        match iolite_os::files::first_hole(&file) {
+            Some(0) => assert!(told.unwrap_err().contains("there is no data at 0")),
+            _ => assert_eq!(told, Ok(()), "this file system does not know holes"),
+        }
+    }
 
     #[test]
     fn every_difference_is_found() {
