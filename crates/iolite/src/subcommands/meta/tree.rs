@@ -163,7 +163,8 @@ mod tests {
             fs::write(own.join(super::super::OWN.lock), "").unwrap();
             assert_eq!(check(&course, own), Ok(()));
         };
-        let changes: [(&str, &dyn Fn(&Path)); 6] = [
+        type Change<'a> = (&'a str, &'a dyn Fn(&Path));
+        let changes: [Change<'_>; 6] = [
             ("No such file", &|own| fs::remove_file(own.join("w0.0/f0")).unwrap()),
             ("4 bytes instead of 5", &|own| fs::write(own.join("w0.1/t0/f1"), "1234").unwrap()),
             ("not a directory", &|own| {

@@ -66,7 +66,6 @@ impl OwnDirectory {
     }
 
     /// Makes the directory of a test under this name, which others know.
-    #[cfg_attr(not(feature = "agents"), expect(dead_code, reason = "other ranks know it"))]
     pub fn make_named(path: PathBuf, kind: &'static Kind) -> Result<OwnDirectory, String> {
         fs::DirBuilder::new().mode(0o700).create(&path).map_err(|error| told(&path, &error))?;
         Self::locked(path, kind)
