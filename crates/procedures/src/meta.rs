@@ -1,7 +1,7 @@
 //! `iolite meta`: operations on names, in the phases of mdtest, and the phases and the score of IO500.
 //!
 //! The definitions are the manual of mdtest (part of IOR 4), and IO500's list of phases with its formula
-//! (<https://io500.org>). Each phase is a run of ordinary jobs, one section for each worker; [`jobs`] writes them. A phase
+//! (<https://io500.org>). Each phase is a run of ordinary jobs, one section for each worker; `jobs` writes them. A phase
 //! that creates something may have a time limit, at which its workers have got to different places: then a second run lets
 //! them catch up with the first of them (what IOR and mdtest call wear-out), so that all later phases find as much of each
 //! worker. [`figures`] takes the reports.
