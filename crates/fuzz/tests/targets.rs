@@ -1,4 +1,5 @@
-//! The targets: job files, command lines, values, traces, verify headers, state files, logs, frames, greetings, keys.
+//! The targets: job files, command lines, values, traces, verify headers, state files, logs, frames, answers of NFS
+//! servers, greetings, keys.
 //!
 //! `IOLITE_FUZZ_SECONDS=600 cargo test --release -p iolite-fuzz --test targets` runs each for ten minutes.
 
@@ -516,6 +517,13 @@ fn frames() {
             _ => frame::read::<FromAgent>(&mut bytes).map_or_else(words, |_| "from".to_owned()),
         }
     });
+}
+
+#[test]
+fn answers_of_nfs_servers() {
+    // Answers to a read, a write, a commit, a directory's entries, an open and a new session, of both versions.
+    let seeds = iolite_nfs::samples();
+    fuzz("nfs", seeds, &[], &mut |input| iolite_nfs::take_answers(input));
 }
 
 /// The first bytes of a connection to a server, before any frame, with and without keys.

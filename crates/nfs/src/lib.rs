@@ -24,7 +24,7 @@
 //! | `protocol.rs` | what versions of the protocol have in common, and have to provide |
 //! | `v3.rs`, `v3/` | version 3: procedures, the mount protocol, statuses |
 //! | `v4.rs`, `v4/` | version 4.1: compounds, sessions, open files, statuses |
-//! | `session.rs` | requests in flight; `session/`: files, names, uncommitted data, reconnecting, calls that wait for their answer |
+//! | `session.rs` | requests in flight; `session/`: files, names, uncommitted data, reconnecting, calls that wait for their answer, damaged answers |
 
 mod connection;
 mod error;
@@ -40,5 +40,6 @@ mod xdr;
 pub use self::error::NfsError;
 pub use self::protocol::{Attributes, Kind, Version};
 pub use self::session::{Counts, Done, Handle, Limits, Session, Stability};
+pub use self::session::{samples, take_answers};
 pub use self::socket::Stopping;
 pub use self::url::{Address, UrlError};

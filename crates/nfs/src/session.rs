@@ -1,6 +1,7 @@
 //! Drives the requests in flight on one connection, and restores the connection if it breaks.
 
 mod calls;
+mod damaged;
 mod file;
 mod mending;
 mod names;
@@ -9,6 +10,7 @@ mod plain;
 mod tests;
 
 pub(crate) use self::calls::{Calls, What};
+pub use self::damaged::{samples, take_answers};
 pub(crate) use self::file::{File, Opened};
 
 use crate::connection::{Broken, Connection};

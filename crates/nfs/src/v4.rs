@@ -18,17 +18,20 @@
 //! | `open.rs` | opens and closes files |
 //! | `attributes.rs` | the encoding of attributes |
 //! | `status.rs` | the statuses in answers |
+//! | `samples.rs` | answers for tests that damage them |
 
 mod attributes;
 mod client;
 mod compound;
 mod open;
+mod samples;
 mod slots;
 mod status;
 
 pub(crate) use self::client::Client;
 pub(crate) use self::compound::begin;
 pub(crate) use self::open::State;
+pub(crate) use self::samples::{samples, take_part};
 pub(crate) use self::slots::{Sequenced, SlotTable};
 pub(crate) use self::status::{GRACE, RETRY_UNCACHED, has_lost_state, status};
 

@@ -185,12 +185,12 @@ fn create_session(session: &mut Session, id: u64, sequence: u32) -> Result<(), N
 
 /// Appends the wanted limits of a channel: no padding, the longest call, answer and kept answer, the number of
 /// operations and of slots, and nothing about RDMA.
-fn channel(writer: &mut Writer<'_>, longest: u32, kept: u32, operations: u32, slots: u32) {
+pub(super) fn channel(writer: &mut Writer<'_>, longest: u32, kept: u32, operations: u32, slots: u32) {
     writer.u32(0).u32(longest).u32(longest).u32(kept).u32(operations).u32(slots).u32(0);
 }
 
 /// Reads the limits of a channel that the server grants.
-fn granted(reader: &mut Reader<'_>) -> Result<(Limits, u32), NfsError> {
+pub(super) fn granted(reader: &mut Reader<'_>) -> Result<(Limits, u32), NfsError> {
     reader.u32()?;
     let limits = Limits { call: reader.u32()?, answer: reader.u32()? };
     let (_, _, slots) = (reader.u32()?, reader.u32()?, reader.u32()?);

@@ -84,6 +84,11 @@ fn read_open(reader: &mut Reader<'_>, access: u32) -> Result<(State, Option<[u8;
     Ok((State { other, access }, delegation))
 }
 
+/// Reads the result of an open, for tests that damage it.
+pub(super) fn read(reader: &mut Reader<'_>) -> Result<State, NfsError> {
+    read_open(reader, BOTH).map(|(state, _)| state)
+}
+
 /// The owner of the next open.
 pub(super) fn next_owner(session: &mut Session) -> u64 {
     session.client.opens += 1;

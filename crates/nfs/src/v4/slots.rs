@@ -54,7 +54,7 @@ pub(crate) struct SlotTable {
 
 impl SlotTable {
     /// The slots of a new session.
-    pub(super) fn new(session: [u8; 16], count: u32) -> SlotTable {
+    pub(crate) fn new(session: [u8; 16], count: u32) -> SlotTable {
         let kept = if count as usize >= SMALL { RESERVED } else { 0 };
         SlotTable {
             session: Some(session),

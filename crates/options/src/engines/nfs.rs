@@ -26,13 +26,15 @@ const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definitio
     Definition::engine(name, kind, help)
 }
 
-static NFS_URL: Definition =
-    option("nfs_url", Kind::Str, "Server and export, as in nfs://server/export?version=3").lands_in_engine(
-        |own, given| {
-            place::<NfsOptions>(own)?.nfs_url = Url::new(given.string()?);
-            Ok(())
-        },
-    );
+static NFS_URL: Definition = option(
+    "nfs_url",
+    Kind::Str,
+    "Server and export, as in nfs://server/export?version=3; version=4 is NFS 4.1",
+)
+.lands_in_engine(|own, given| {
+    place::<NfsOptions>(own)?.nfs_url = Url::new(given.string()?);
+    Ok(())
+});
 static NFS_TIMEOUT: Definition =
     option("nfs_timeout", Kind::Time, "The longest time that the server may be silent or away; 0 = no limit")
         .default("60s")
