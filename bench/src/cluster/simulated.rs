@@ -275,6 +275,7 @@ fn report(latency: &Latency) -> Report {
 fn snapshot(latency: &Latency) -> Snapshot {
     let mut worker = WorkerSnapshot { state: 'R', running: true, ..WorkerSnapshot::default() };
     worker.uses[Direction::Read] = true;
-    worker.counters[Direction::Read] = Counters { ios: IOS, bytes: IOS * 4096, latency: latency.clone(), asked: Default::default() };
+    worker.counters[Direction::Read] =
+        Counters { ios: IOS, bytes: IOS * 4096, latency: latency.clone(), asked: Default::default() };
     Snapshot { workers: vec![worker], kb_base: 1024, ..Snapshot::default() }
 }
