@@ -31,6 +31,7 @@ pub enum Machines {
     /// Agents at these addresses.
     Clients(Vec<String>),
     /// The ranks of a launcher.
+    #[cfg_attr(not(feature = "agents"), expect(dead_code, reason = "a program without agents has no ranks"))]
     Ranks {
         /// The number of this one.
         rank: u32,
