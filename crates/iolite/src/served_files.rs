@@ -149,8 +149,16 @@ mod tests {
             .filter(|option| option.files.is_none() && option.land.is_some() && speaks(option.help))
             .map(|option| option.name)
             .collect();
-        // (Chunks are files of HDFS.)
-        let known = ["chunk_size", "file_service_type", "hdfsdirectory", "http_s3_profile", "zonerange"];
+        // (Chunks are files of HDFS. A suffix, and the breadth of a tree, are parts of names of the job's own files.)
+        let known = [
+            "chunk_size",
+            "file_service_type",
+            "hdfsdirectory",
+            "http_s3_profile",
+            "new_suffix",
+            "tree_breadth",
+            "zonerange",
+        ];
         assert_eq!(silent, BTreeSet::from(known));
     }
 
