@@ -72,6 +72,8 @@ typedef struct { void *cookie; int status; size_t ret; } Event;
 typedef struct { unsigned room, first, count, told; Event events[128]; } Batch;
 #define STATUS(call, number) do { note(call, (long)(number)); Status s = {fails(call), 0}; if (s.error) return s; } while (0)
 static const Status ok;
+/* A process opens the driver once, and uses it only then. */
+static volatile int is_open;
 static ssize_t move_data(int writes, int fd, char *memory, size_t size, off_t offset) {
     const char *call = writes ? "cuFileWrite" : "cuFileRead";
     int error = is_open ? fails(call) : 5001;
@@ -79,8 +81,6 @@ static ssize_t move_data(int writes, int fd, char *memory, size_t size, off_t of
     if (error) { errno = error; return -1; }
     return writes ? pwrite(fd, memory, size, offset) : pread(fd, memory, size, offset);
 }
-/* A process opens the driver once, and uses it only then. */
-static volatile int is_open;
 Status cuFileDriverOpen(void) {
     STATUS("cuFileDriverOpen", 0);
     if (is_open++) return (Status){5999, 0};
@@ -135,11 +135,11 @@ Status cuFileBatchIOGetStatus(void *handle, unsigned least, unsigned *count, Eve
         *count = 0;
         return ok;
     }
-    /* Of the first request it tells that it waits, and of another one twice. */
+    /* A request is told of twice, waiting and at its end. */
     if (getenv("REPEATS") && batch->first < batch->count && !batch->told++) {
         events[0] = batch->events[batch->first];
         events[0].status = 1;
-        if (*count > 1) (events[1] = events[0]).status = 2;
+        if (*count > 1) events[1] = (Event){events[0].cookie, 2, 0};
         *count = *count > 1 ? 2 : 1;
         return ok;
     }
