@@ -138,7 +138,10 @@ impl LibblkioEngine {
 
 /// Performs a flush or a trim on the queue that is not polled, which the workers of an instance share.
 fn perform_alone(instance: &Instance, plain: &mut Queue, unit: &Unit) -> Result<(), Refusal> {
-    let _turn = instance.plain.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut turn = instance.plain.lock().unwrap_or_else(PoisonError::into_inner);
+    // The completion of a request that another worker has given up has another mark.
+    *turn += 1;
+    plain.mark_from(*turn);
     // SAFETY: neither flushes nor trims move data.
     unsafe { plain.perform(unit, false) }
 }

@@ -25,6 +25,7 @@ use iolite_types::Operation;
 use std::io;
 use std::os::fd::RawFd;
 use std::ptr;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The engine.
@@ -50,13 +51,33 @@ pub struct LibcufileEngine {
 // SAFETY: the pointers are to buffers of the worker, which moves with the engine.
 unsafe impl Send for LibcufileEngine {}
 
-/// The library, open.
+/// The library, open. A process opens it once: the first of its workers opens it, and the last one closes it.
 struct Driver(&'static Cufile);
+
+/// The workers of this process that have the library open.
+static USERS: Mutex<usize> = Mutex::new(0);
+
+impl Driver {
+    /// Opens the library, unless another worker has.
+    fn open(cufile: &'static Cufile) -> Result<Driver, String> {
+        let mut users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
+        if *users == 0 {
+            // SAFETY: it takes nothing.
+            unsafe { (cufile.open)() }.check("cuFileDriverOpen")?;
+        }
+        *users += 1;
+        Ok(Driver(cufile))
+    }
+}
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // SAFETY: nothing of the library is used any more.
-        let _ = unsafe { (self.0.close)() };
+        let mut users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
+        *users -= 1;
+        if *users == 0 {
+            // SAFETY: nothing of the library is used any more.
+            let _ = unsafe { (self.0.close)() };
+        }
     }
 }
 
@@ -72,16 +93,8 @@ impl LibcufileEngine {
             CudaIo::Posix => None,
         };
         let gpu = Gpu::open(number)?;
-        let driver = cufile.map(|cufile| {
-            // SAFETY: it takes nothing.
-            let opened = unsafe { (cufile.open)() }.check("cuFileDriverOpen");
-            opened.map(|()| Driver(cufile)).map_err(|why| EngineError::Remote {
-                engine: NAME,
-                errno: libc::ENODEV,
-                why,
-            })
-        });
-        let driver = driver.transpose()?;
+        let refused = |why| EngineError::Remote { engine: NAME, errno: libc::ENODEV, why };
+        let driver = cufile.map(|cufile| Driver::open(cufile).map_err(refused)).transpose()?;
         Ok(LibcufileEngine {
             files: Files::new(config),
             handles: ByIndex::with_room(config.files),
@@ -96,6 +109,11 @@ impl LibcufileEngine {
             remarks: Vec::new(),
             is_registered: false,
         })
+    }
+
+    /// Whether the library has requests that nobody waits for any more, and which may use files and memory.
+    fn is_abandoned(&self) -> bool {
+        self.batches.as_ref().is_some_and(Batches::is_abandoned)
     }
 
     /// The place of a unit's memory on the GPU.
@@ -193,6 +211,10 @@ impl Engine for LibcufileEngine {
     }
 
     fn close(&mut self, index: u32) -> io::Result<()> {
+        if self.is_abandoned() {
+            // The library would read or write the next file that gets this descriptor.
+            return Ok(());
+        }
         if let (Some(handle), Some(Driver(cufile))) = (self.handles.take(index), &self.cufile) {
             // SAFETY: no request uses the file any more.
             unsafe { (cufile.deregister_file)(ptr::with_exposed_provenance_mut(handle)) };
@@ -324,8 +346,9 @@ impl Engine for LibcufileEngine {
 impl Drop for LibcufileEngine {
     fn drop(&mut self) {
         // Requests use files and memory, files and memory the library.
-        if let Some(abandoned) = self.batches.take_if(|batches| batches.is_abandoned()) {
-            std::mem::forget((abandoned, self.cufile.take()));
+        if self.is_abandoned() {
+            std::mem::forget((self.batches.take(), self.cufile.take()));
+            self.files.leave();
             self.gpu.leave();
             return;
         }

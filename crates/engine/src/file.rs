@@ -80,6 +80,11 @@ impl Files {
         close_slot(slot)
     }
 
+    /// Leaves all files open until the process ends, because something may still use them.
+    pub fn leave(&mut self) {
+        self.slots.clear();
+    }
+
     /// The descriptor of an open file.
     pub fn descriptor(&self, index: u32) -> Option<RawFd> {
         Some(self.raw(index)).filter(|&descriptor| descriptor >= 0)

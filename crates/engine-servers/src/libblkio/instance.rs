@@ -54,8 +54,8 @@ pub(super) struct Instance {
     /// The connection to the process that serves the device. It belongs to the library.
     socket: Option<RawFd>,
     state: Mutex<State>,
-    /// Held by the worker that uses the queue that is not polled, of which there is one.
-    pub(super) plain: Mutex<()>,
+    /// Held by the worker that uses the queue that is not polled, of which there is one. Counts its requests.
+    pub(super) plain: Mutex<usize>,
     /// Requests are in flight that nobody waits for any more.
     is_abandoned: AtomicBool,
 }
@@ -77,8 +77,44 @@ unsafe impl Sync for Instance {}
 /// An error number, and words.
 pub(super) type Refusal = (i32, String);
 
+/// What the workers that want one instance know of it. The first one connects, and others wait for this lock.
+type Shared = Mutex<Known>;
+
+#[derive(Default)]
+enum Known {
+    /// Nobody has connected.
+    #[default]
+    Nothing,
+    Connected(Weak<Instance>),
+    /// Those who waited fail as well, at once; those who come later try again.
+    Failed(Refusal),
+}
+
 /// The instances of this process.
-static SHARED: Mutex<Vec<(Key, Weak<Instance>)>> = Mutex::new(Vec::new());
+static SHARED: Mutex<Vec<(Key, Arc<Shared>)>> = Mutex::new(Vec::new());
+
+/// What is known of the instance with this key.
+fn shared(key: &Key) -> Arc<Shared> {
+    let mut all = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    // (Those that nobody has or waits for.)
+    all.retain(|(_, shared)| {
+        let is_alive =
+            |known: &Known| matches!(known, Known::Connected(instance) if instance.strong_count() > 0);
+        Arc::strong_count(shared) > 1 || shared.try_lock().is_ok_and(|known| is_alive(&known))
+    });
+    if let Some((_, shared)) = all.iter().find(|(with, _)| with == key) {
+        return shared.clone();
+    }
+    let made = Arc::new(Shared::default());
+    all.push((key.clone(), made.clone()));
+    made
+}
+
+/// Whoever comes from now on begins anew.
+fn forget(failed: &Arc<Shared>) {
+    let mut all = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    all.retain(|(_, shared)| !Arc::ptr_eq(shared, failed));
+}
 
 impl Instance {
     /// The instance with these options: a new one, if no worker of this process has one.
@@ -102,20 +138,33 @@ impl Instance {
         }
         let library = Library::load()?;
         let key = Key::new(config, options);
-        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        shared.retain(|(_, instance)| instance.strong_count() > 0);
-        let found =
-            shared.iter().filter(|(with, _)| *with == key).find_map(|(_, instance)| instance.upgrade());
-        if let Some(instance) = found {
-            return Ok(instance);
+        let shared = shared(&key);
+        let mut known = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*known {
+            Known::Connected(instance) => {
+                if let Some(instance) = instance.upgrade() {
+                    return Ok(instance);
+                }
+            }
+            Known::Failed(refusal) => return Err(refused(refusal.clone())),
+            Known::Nothing => {}
         }
         let silence = ServerTimeout::new("libblkio_timeout", options.libblkio_timeout);
         let of_thread = key.clone();
-        let started =
-            within(silence, options.is_alone(), move || of_thread.start(library)).map_err(refused)?;
-        let instance = Arc::new(Instance::new(library, started.0, &key, name.clone()).map_err(refused)?);
-        shared.push((key, Arc::downgrade(&instance)));
-        Ok(instance)
+        let started = within(silence, options.is_alone(), move || of_thread.start(library))
+            .and_then(|started| Instance::new(library, started.0, &key, name.clone()));
+        match started {
+            Ok(instance) => {
+                let instance = Arc::new(instance);
+                *known = Known::Connected(Arc::downgrade(&instance));
+                Ok(instance)
+            }
+            Err(refusal) => {
+                *known = Known::Failed(refusal.clone());
+                forget(&shared);
+                Err(refused(refusal))
+            }
+        }
     }
 
     fn new(library: &'static Library, raw: *mut Raw, key: &Key, name: String) -> Result<Instance, Refusal> {
@@ -137,7 +186,7 @@ impl Instance {
             is_polled: key.is_polled,
             socket: path.filter(|_| is_local).and_then(connection_to),
             state: Mutex::new(State { free: (0..count(queues)).rev().collect(), regions: Vec::new() }),
-            plain: Mutex::new(()),
+            plain: Mutex::new(0),
             is_abandoned: AtomicBool::new(false),
         })
     }

@@ -53,6 +53,8 @@ pub(super) struct Queue {
     /// The length of each unit in flight, and its data, which a vectored request refers to until it is complete.
     flights: Box<[Flight]>,
     in_flight: usize,
+    /// The mark of the unit 0: a request has the mark of its unit, by which its completion is known.
+    first_mark: usize,
     /// Nothing has been completed since `silence` heard the device last.
     is_quiet: bool,
     silence: ServerTimeout,
@@ -92,6 +94,7 @@ impl Queue {
             completions: Box::default(),
             flights: Box::default(),
             in_flight: 0,
+            first_mark: 0,
             is_quiet: false,
             silence,
             failure: None,
@@ -107,6 +110,11 @@ impl Queue {
         self.completions = vec![RawCompletion::NONE; units].into();
         let flight = Flight { is_open: false, is_discard: false, length: 0, vector };
         self.flights = vec![flight; units].into();
+    }
+
+    /// From now on, requests have marks from this number on. Nothing is in flight.
+    pub(super) fn mark_from(&mut self, first: usize) {
+        self.first_mark = first;
     }
 
     pub(super) fn in_flight(&self) -> usize {
@@ -141,7 +149,7 @@ impl Queue {
         let vector = libc::iovec { iov_base: unit.buffer.cast(), iov_len: count };
         *flight = Flight { is_open: true, is_discard, length, vector };
         let (vector, data) = (&raw const flight.vector, unit.buffer.cast::<c_void>());
-        let mark = ptr::without_provenance_mut::<c_void>(unit.index as usize);
+        let mark = ptr::without_provenance_mut::<c_void>(self.first_mark.wrapping_add(unit.index as usize));
         let flags = if is_stable { FUA } else { 0 };
         // SAFETY: the queue has no other user. The caller keeps the buffer valid until the unit is complete, and the vector
         // stays where it is.
@@ -277,10 +285,11 @@ impl Queue {
         }
         for index in 0..found as usize {
             let RawCompletion { data, words, result, .. } = self.completions[index];
-            let unit = data.addr() as u32;
-            let Some(flight) = self.flights.get_mut(unit as usize).filter(|flight| flight.is_open) else {
+            let index = data.addr().wrapping_sub(self.first_mark);
+            let Some(flight) = self.flights.get_mut(index).filter(|flight| flight.is_open) else {
                 continue;
             };
+            let unit = index as u32;
             flight.is_open = false;
             self.in_flight -= 1;
             let outcome = if result < 0 { Err(Errno(-result)) } else { Ok(flight.length) };

@@ -90,6 +90,10 @@ impl Batches {
     }
 
     fn submit_batch(&mut self, requests: &[Request]) -> Result<(), String> {
+        if self.is_abandoned {
+            // What looks free may be in use.
+            return Err(self.silence.words());
+        }
         let free = self.all.iter().position(|batch| batch.in_flight == 0);
         let index = match free {
             Some(index) => index,
@@ -208,10 +212,18 @@ impl Batches {
             self.words = Some(words);
             return Err(Errno(libc::EIO));
         }
+        let mut ended = 0;
         for event in &self.events[..(count as usize).min(self.events.len())] {
             let unit = event.cookie.addr() as u32;
+            // (Some versions also tell of requests that have not ended, and of some twice.)
+            let place = batch.units.iter().position(|&other| other == unit);
+            let (Some(place), false) = (place, matches!(event.status, status::WAITING | status::PENDING))
+            else {
+                continue;
+            };
+            batch.units.swap_remove(place);
             batch.in_flight -= 1;
-            batch.units.retain(|&other| other != unit);
+            ended += 1;
             let outcome = match event.status {
                 status::COMPLETE if event.result >= 0 => Ok(event.result as u64),
                 status::TIMEOUT => Err(Errno(libc::ETIMEDOUT)),
@@ -220,7 +232,7 @@ impl Batches {
             };
             done.push(Completion { unit, outcome });
         }
-        if count > 0 {
+        if ended > 0 {
             self.silence.hears();
         }
         Ok(())

@@ -103,6 +103,8 @@ impl Event {
 
 /// What became of a request of a batch (`CUfileStatus_t`).
 pub(super) mod status {
+    pub(in super::super) const WAITING: i32 = 0x01;
+    pub(in super::super) const PENDING: i32 = 0x02;
     pub(in super::super) const COMPLETE: i32 = 0x10;
     pub(in super::super) const CANCELED: i32 = 0x08;
     pub(in super::super) const TIMEOUT: i32 = 0x20;
@@ -146,7 +148,17 @@ impl Cufile {
     pub(super) fn load() -> Result<&'static Cufile, EngineError> {
         static LOADED: OnceLock<Result<Cufile, String>> = OnceLock::new();
         // SAFETY: the types are those of its header.
-        let loaded = LOADED.get_or_init(|| unsafe { open(CUFILE, |library| Cufile::found(library)) });
+        let loaded = LOADED.get_or_init(|| unsafe {
+            open(CUFILE, |library| {
+                let mut found = Cufile::found(library)?;
+                // What the header makes of cuFileDriverClose. Older libraries do not have it.
+                if let Ok(close) = library.get::<unsafe extern "C" fn() -> Status>(b"cuFileDriverClose_v2\0")
+                {
+                    found.close = *close;
+                }
+                Ok(found)
+            })
+        });
         loaded.as_ref().map_err(|why| missing(CUFILE, "libcufile0", "libcufile", why))
     }
 }

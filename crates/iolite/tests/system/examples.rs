@@ -274,14 +274,16 @@ fn commands_give_no_option_that_the_file_sets() {
     }
 }
 
-/// Options that the installed fio may lack: those of Iolite, and those of 3.42 that older releases do not have.
-const OPTIONS_OF_OUR_OWN: [&str; 6] = [
+/// Options that the installed fio may lack: those of Iolite, those of 3.42 that older releases do not have, and engines for
+/// which it was built without the library.
+const OPTIONS_OF_OUR_OWN: [&str; 7] = [
     "batch_size",
     "lat_from_intended_start",
     "steadystate_check_interval",
     "tree_depth",
     "ioengine=dircreate",
     "ioengine=page_fault",
+    "ioengine=xnvme",
 ];
 
 #[test]

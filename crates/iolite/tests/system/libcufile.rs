@@ -69,18 +69,25 @@ typedef struct {
     void *cookie;
 } Request;
 typedef struct { void *cookie; int status; size_t ret; } Event;
-typedef struct { unsigned room, first, count; Event events[128]; } Batch;
+typedef struct { unsigned room, first, count, told; Event events[128]; } Batch;
 #define STATUS(call, number) do { note(call, (long)(number)); Status s = {fails(call), 0}; if (s.error) return s; } while (0)
 static const Status ok;
+/* A process opens the driver once, and uses it only then. */
+static volatile int is_open;
 static ssize_t move_data(int writes, int fd, char *memory, size_t size, off_t offset) {
     const char *call = writes ? "cuFileWrite" : "cuFileRead";
-    int error = fails(call);
+    int error = is_open ? fails(call) : 5001;
     if (error >= 5000) return -error;
     if (error) { errno = error; return -1; }
     return writes ? pwrite(fd, memory, size, offset) : pread(fd, memory, size, offset);
 }
-Status cuFileDriverOpen(void) { STATUS("cuFileDriverOpen", 0); return ok; }
-Status cuFileDriverClose(void) { STATUS("cuFileDriverClose", 0); return ok; }
+Status cuFileDriverOpen(void) {
+    STATUS("cuFileDriverOpen", 0);
+    if (is_open++) return (Status){5999, 0};
+    return ok;
+}
+Status cuFileDriverClose_v2(void) { STATUS("cuFileDriverClose", 0); is_open--; return ok; }
+Status cuFileDriverClose(void) { STATUS("cuFileDriverCloseOfOld", 0); is_open--; return ok; }
 Status cuFileHandleRegister(void **file, Description *of) {
     STATUS("cuFileHandleRegister", of->type);
     *file = (void *)(intptr_t)(of->handle.fd + 1);
@@ -110,7 +117,7 @@ Status cuFileBatchIOSubmit(void *handle, unsigned count, Request *requests, unsi
     STATUS("cuFileBatchIOSubmit", count);
     /* A batch is used again when all of its requests have ended. */
     if (batch->first < batch->count || count > batch->room) return (Status){5037, 0};
-    batch->first = 0;
+    batch->first = batch->told = 0;
     batch->count = count;
     for (unsigned i = 0; i < count; i++) {
         Request *of = &requests[i];
@@ -126,6 +133,19 @@ Status cuFileBatchIOGetStatus(void *handle, unsigned least, unsigned *count, Eve
     if (getenv("HANGS")) {
         if (least > 0) nanosleep(time, 0);
         *count = 0;
+        return ok;
+    }
+    /* A request is told of twice, waiting and at its end. */
+    if (getenv("REPEATS") && batch->first < batch->count && !batch->told++) {
+        events[0] = batch->events[batch->first];
+        events[0].status = 1;
+        if (*count > 1) events[1] = (Event){events[0].cookie, 2, 0};
+        *count = *count > 1 ? 2 : 1;
+        return ok;
+    }
+    if (getenv("REPEATS") && *count > 1 && batch->first < batch->count) {
+        events[0] = events[1] = batch->events[batch->first++];
+        *count = 2;
         return ok;
     }
     while (found < *count && batch->first < batch->count) events[found++] = batch->events[batch->first++];
@@ -337,6 +357,43 @@ fn failures_are_explained() {
     });
     running.signal(libc::SIGINT);
     running.wait().says("no answer in 10 s after the job was asked to end");
+    // What it may still use stays.
+    for call in ["cuFileHandleDeregister", "cuFileBufDeregister", "cuFileDriverClose", "cuMemFree"] {
+        assert_eq!(count(dir.path(), call), 0, "{call}");
+    }
+}
+
+#[test]
+fn threads_share_the_driver() {
+    let dir = scratch();
+    or_skip!(libraries(dir.path()));
+    json(dir.path(), "--direct=1 --rw=randrw --thread --numjobs=4 --end_fsync=1");
+    let calls = &calls(dir.path())[0];
+    let driver: Vec<&str> =
+        calls.iter().map(|(call, _)| call.as_str()).filter(|call| call.starts_with("cuFileDriver")).collect();
+    assert!(driver.len() >= 2 && driver.len().is_multiple_of(2), "{driver:?}");
+    assert!(driver.chunks(2).all(|pair| pair == ["cuFileDriverOpen", "cuFileDriverClose"]), "{driver:?}");
+}
+
+#[test]
+fn an_older_library_is_closed_by_the_older_name() {
+    let dir = scratch();
+    let older = CUFILE.replace("cuFileDriverClose_v2", "cuFileDriverCloseOfNobody");
+    or_skip!(stand_in(&format!("{NOTING}{CUDA}"), "libcuda.so.1", dir.path()));
+    or_skip!(stand_in(&format!("{NOTING}{older}"), "libcufile.so.0", dir.path()));
+    json(dir.path(), "--direct=1 --rw=write");
+    assert_eq!((count(dir.path(), "cuFileDriverCloseOfOld"), count(dir.path(), "cuFileDriverClose")), (1, 0));
+}
+
+#[test]
+fn requests_end_once_and_when_they_have_ended() {
+    let dir = scratch();
+    or_skip!(libraries(dir.path()));
+    let line = "--direct=1 --rw=randrw --iodepth=8 --iodepth_batch=4 --output-format=json";
+    let told = run(dir.path(), &[("REPEATS", "1")], line).ok();
+    let json = Json::parse(&told.stdout);
+    json.jobs().iter().for_each(|job| job.check_consistency());
+    assert_eq!(json.jobs()[0].ios().iter().sum::<u64>(), 256);
 }
 
 #[test]

@@ -92,6 +92,35 @@ fn is_generic(name: &str) -> bool {
 impl XnvmeOptions {
     /// The engine that does the work.
     fn stand_in(&self, job: &JobOptions) -> Result<&'static str, Obstacle> {
+        let stand_in = self.by_interface(job)?;
+        match self.of_metadata().filter(|_| !stand_in.starts_with("io_uring")) {
+            None => Ok(stand_in),
+            Some(option) => Err((
+                option,
+                format!(
+                    "{option}: the work of this job is done by ioengine={stand_in}, which has no metadata; use \
+                     xnvme_async=io_uring_cmd with the generic device (/dev/ng0n1), or leave {option} out"
+                ),
+            )),
+        }
+    }
+
+    /// An option for metadata that has not its default.
+    fn of_metadata(&self) -> Option<&'static str> {
+        let default = XnvmeOptions::default();
+        [
+            ("md_per_io_size", self.md_per_io_size != default.md_per_io_size),
+            ("pi_act", self.pi_act != default.pi_act),
+            ("pi_chk", self.pi_chk != default.pi_chk),
+            ("apptag", self.apptag != default.apptag),
+            ("apptag_mask", self.apptag_mask != default.apptag_mask),
+        ]
+        .into_iter()
+        .find_map(|(option, is_set)| is_set.then_some(option))
+    }
+
+    /// The engine that does the work of these interfaces.
+    fn by_interface(&self, job: &JobOptions) -> Result<&'static str, Obstacle> {
         self.needs_no_driver()?;
         let names = &job.files.filename;
         let generic = names.iter().filter(|name| is_generic(name)).count();
@@ -151,6 +180,14 @@ impl XnvmeOptions {
         }
     }
 
+    /// Whether xNVMe would pass commands to the driver where the engine that stands in uses the page cache.
+    fn is_cached(&self, job: &JobOptions, stand_in: &str) -> bool {
+        let of_files = matches!(stand_in, "psync" | "pvsync" | "posixaio");
+        let passes = self.xnvme_async != XnvmeAsync::Posix && self.xnvme_sync == XnvmeSync::Nvme;
+        let is_device = job.files.filename.iter().any(|name| name.starts_with("/dev/nvme"));
+        of_files && passes && is_device && !job.durability.direct
+    }
+
     /// The options of the engine that stands in.
     fn options_of(&self, stand_in: &str) -> EngineOptions {
         let ring = IoUringOptions {
@@ -203,10 +240,15 @@ pub(crate) fn settle(job: &mut JobOptions) -> Option<String> {
             );
             idle.extend(job.is_set("xnvme_admin").then_some("xnvme_admin has"));
             idle.extend(job.is_set("xnvme_dev_nsid").then_some("xnvme_dev_nsid has"));
-            let words = match idle.is_empty() {
+            let is_vectored = stand_in == "pvsync" || stand_in.starts_with("io_uring");
+            idle.extend((own.xnvme_iovec && !is_vectored).then_some("xnvme_iovec has"));
+            let mut words = match idle.is_empty() {
                 true => "with the same options".to_owned(),
                 false => format!("where {} no effect", idle.join(" no effect and ")),
             };
+            if own.is_cached(job, stand_in) {
+                words += ", through the page cache; use direct=1 or the character device /dev/ng0n1";
+            }
             let (options, is_huge) = (own.options_of(stand_in), own.xnvme_mem == "hugepage");
             if is_huge && !job.is_set("mem") {
                 job.buffers.mem = MemoryKind::MmapHuge;
@@ -434,6 +476,62 @@ mod tests {
         let mut vectored = job("file", |own| (own.xnvme_iovec, own.hipri) = (true, true));
         assert!(settle(&mut vectored).unwrap().contains("hipri and sqthread_poll have no effect"));
         assert_eq!(vectored.ioengine, "pvsync");
+        for (interface, is_idle) in [
+            (XnvmeAsync::Posix, true),
+            (XnvmeAsync::Libaio, true),
+            (XnvmeAsync::Nil, true),
+            (XnvmeAsync::IoUring, false),
+        ] {
+            let mut job = job("file", |own| (own.xnvme_async, own.xnvme_iovec) = (interface, true));
+            let note = settle(&mut job).unwrap();
+            assert_eq!(note.contains("xnvme_iovec has no effect"), is_idle, "{note}");
+        }
+    }
+
+    #[test]
+    fn metadata_is_not_dropped() {
+        use XnvmeAsync::{Emu, IoUring, IoUringCmd, Libaio, Nil, Posix, Thrpool};
+        let changes: [(&str, fn(&mut XnvmeOptions)); 5] = [
+            ("md_per_io_size", |own| own.md_per_io_size = 64),
+            ("pi_act", |own| own.pi_act = false),
+            ("pi_chk", |own| own.pi_chk = Checks::read("GUARD").unwrap()),
+            ("apptag", |own| own.apptag = 7),
+            ("apptag_mask", |own| own.apptag_mask = 7),
+        ];
+        for (option, change) in changes {
+            for interface in [Emu, Thrpool, Posix, Libaio, Nil] {
+                let mut job = job("/dev/nvme0n1", change);
+                job.engine.of_mut::<XnvmeOptions>().unwrap().xnvme_async = interface;
+                assert_eq!(settle(&mut job), None);
+                let [(named, message)] = &job.engine.obstacles(&job)[..] else { panic!("one") };
+                assert_eq!(*named, option);
+                assert!(
+                    message.contains("use xnvme_async=io_uring_cmd with the generic device"),
+                    "{message}"
+                );
+            }
+            for (name, interface) in [("/dev/nvme0n1", IoUring), ("/dev/ng0n1", IoUringCmd)] {
+                let mut job = job(name, change);
+                job.engine.of_mut::<XnvmeOptions>().unwrap().xnvme_async = interface;
+                assert!(settle(&mut job).is_some(), "{option} with {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_page_cache_is_named() {
+        let told = |name: &str, direct: bool, change: fn(&mut XnvmeOptions)| {
+            let mut job = job(name, change);
+            job.durability.direct = direct;
+            settle(&mut job).unwrap().contains("through the page cache; use direct=1")
+        };
+        assert!(told("/dev/nvme0n1", false, |_| ()));
+        assert!(told("/dev/nvme0n1", false, |own| own.xnvme_async = XnvmeAsync::Thrpool));
+        assert!(!told("/dev/nvme0n1", true, |_| ()));
+        assert!(!told("file", false, |_| ()));
+        assert!(!told("/dev/ng0n1", false, |_| ()));
+        assert!(!told("/dev/nvme0n1", false, |own| own.xnvme_sync = XnvmeSync::Psync));
+        assert!(!told("/dev/nvme0n1", false, |own| own.xnvme_async = XnvmeAsync::Posix));
     }
 
     #[test]

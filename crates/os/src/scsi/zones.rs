@@ -1,6 +1,6 @@
 //! Zones of a disk by commands: those of ZBC-2 (Zoned Block Commands), REPORT ZONES and the actions of ZBC OUT.
 
-use super::{Header, Interface, Transfer, capacity};
+use super::{Interface, capacity};
 use crate::zone::{Zone, ZoneCondition, ZoneKind};
 use std::io;
 use std::os::fd::RawFd;
@@ -34,19 +34,26 @@ pub(crate) fn report(device: RawFd, block: u64, from: u64, most: usize) -> io::R
         let room = DESCRIPTOR * (1 + BATCH.min((most - zones.len()).saturating_add(1)));
         super::read(device, Interface::Third, &report_of(next / block, room as u32), &mut answer[..room])?;
         let found = read(&answer[..room], block);
-        let Some(last) = found.last().filter(|found| found.zone.size > 0) else { break };
-        next = last.zone.start + last.zone.size;
+        // (A disk whose zones do not grow would be asked for ever.)
+        let Some(grown) = found.last().and_then(|last| end_of(&last.zone)).filter(|&end| end > next) else {
+            break;
+        };
+        next = grown;
         join(&mut zones, found);
     }
     zones.truncate(most);
     Ok(zones)
 }
 
+fn end_of(zone: &Zone) -> Option<u64> {
+    zone.start.checked_add(zone.size)
+}
+
 /// Appends zones. A gap belongs to the zone before it, of which it cannot be used.
 fn join(zones: &mut Vec<Zone>, found: Vec<Found>) {
     for Found { zone, is_gap } in found {
         match zones.last_mut() {
-            Some(last) if is_gap => last.size += zone.size,
+            Some(last) if is_gap => last.size = last.size.saturating_add(zone.size),
             None if is_gap => {}
             _ => zones.push(zone),
         }
@@ -116,27 +123,27 @@ pub fn act_on(first: u64, action: u8) -> [u8; 16] {
 /// # Errors
 /// The disk refuses it, or the user may not send the command.
 pub(crate) fn act(device: RawFd, block: u64, action: u8, start: u64, length: u64) -> io::Result<()> {
-    let mut next = start;
-    while next < start + length {
-        let size = report(device, block, next, 1)?.first().map_or(0, |zone| zone.size);
-        if size == 0 {
-            return Err(io::Error::from_raw_os_error(libc::EIO));
+    let end = start.saturating_add(length);
+    // The first zone tells how many there may be.
+    let (mut next, mut most) = (start, 1);
+    while next < end {
+        let zones = report(device, block, next, most)?;
+        let before = next;
+        for zone in zones.iter().take_while(|zone| zone.start < end) {
+            super::read(device, Interface::Third, &act_on(next / block, action), &mut [])?;
+            next = end_of(zone).filter(|&end| end > next).ok_or_else(unusable)?;
         }
-        let command = act_on(next / block, action);
-        let mut header = Header {
-            dxfer_direction: Transfer::None as i32,
-            cmd_len: command.len() as u8,
-            cmdp: command.as_ptr(),
-            ..Header::EMPTY
-        };
-        // SAFETY: the command lives through the call, and there is no data.
-        unsafe { header.perform(device)? };
-        if !header.succeeded() {
-            return Err(io::Error::from_raw_os_error(libc::EIO));
+        if next == before {
+            return Err(unusable());
         }
-        next += size;
+        most = ((end.saturating_sub(next)) / (next - before)).clamp(1, BATCH as u64) as usize;
     }
     Ok(())
+}
+
+/// The disk reports zones that cannot be.
+fn unusable() -> io::Error {
+    io::Error::from_raw_os_error(libc::EIO)
 }
 
 #[cfg(test)]
