@@ -237,6 +237,12 @@ impl Engine for NfsEngine {
                 counts.sessions
             ));
         }
+        if counts.reopened > 0 {
+            lines.push(format!(
+                "nfs: files that the server had forgotten were opened again: {}",
+                counts.reopened
+            ));
+        }
         if counts.busy > 0 {
             lines.push(format!("nfs: requests that the server was too busy for at first: {}", counts.busy));
         }

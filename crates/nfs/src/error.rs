@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NfsError {
     /// The server refuses the operation.
-    #[error("{what}: {} ({})", version.status(*.code).1, version.status(*.code).2)]
+    #[error("{what}: {}", version.words(*.code))]
     Refused {
         /// The operation.
         what: String,
@@ -19,7 +19,7 @@ pub enum NfsError {
         version: Version,
     },
     /// The server no longer knows the session of NFS 4.
-    #[error("the server ended the session: {} ({})", Version::Four.status(*.0).1, Version::Four.status(*.0).2)]
+    #[error("the server ended the session: {}", Version::Four.words(*.0))]
     SessionLost(u32),
     /// The server does not let this client mount the export.
     #[error("cannot mount {export}: {why}")]

@@ -39,6 +39,14 @@ impl Version {
             Version::Four => v4::status(code),
         }
     }
+
+    /// The protocol's name of a status and its description; of an unknown one, its number.
+    pub(crate) fn words(self, code: u32) -> String {
+        match self.status(code) {
+            (_, "", words) => format!("error {code} ({words})"),
+            (_, name, words) => format!("{name} ({words})"),
+        }
+    }
 }
 
 /// Kinds of directory entries.

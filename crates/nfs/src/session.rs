@@ -272,6 +272,7 @@ impl Session {
                 return;
             }
         }
+        calls.slots[place].state = calls.opened(place).map_or_else(Default::default, |opened| opened.state);
         let head = connection.head();
         let start = calls.protocol.write_request(head, calls, place, &self.caller);
         let slot = &calls.slots[place];

@@ -131,7 +131,7 @@ impl Address {
             "sec" if value == "sys" => {}
             "sec" => {
                 return Err(wrong(
-                    "this engine identifies itself only by the numbers of user and group; use sec=sys",
+                    "this engine identifies itself only by the numbers of user and group, not with Kerberos; use sec=sys",
                 ));
             }
             "xprtsec" if value == "none" => {}

@@ -33,7 +33,7 @@ pub(crate) use self::compound::begin;
 pub(crate) use self::open::State;
 pub(crate) use self::samples::{samples, take_part};
 pub(crate) use self::slots::{Sequenced, SlotTable};
-pub(crate) use self::status::{GRACE, RETRY_UNCACHED, has_lost_state, status};
+pub(crate) use self::status::{GRACE, REP_TOO_BIG, REQ_TOO_BIG, RETRY_UNCACHED, has_lost_state, status};
 
 use self::attributes::{Given, read_attributes, skip_bitmap, want};
 use self::compound::{Results, operation as op, refused};
@@ -121,14 +121,8 @@ impl Protocol for Four {
         self.find_root(session)?;
         let root = session.root.clone();
         let limits = self.given(session, &root, &attributes::LIMITS, "the export")?;
-        let session_limits = session.client.limits;
-        let most = |told: Option<u64>, of_session: u32| {
-            let of_session = (of_session as usize).saturating_sub(AROUND);
-            let told = told.map_or(of_session, |told| usize::try_from(told).unwrap_or(usize::MAX));
-            told.min(of_session).clamp(512, crate::protocol::MOST_MOVED)
-        };
-        session.most_read = most(limits.most_read, session_limits.answer);
-        session.most_written = most(limits.most_written, session_limits.call);
+        session.client.export = (limits.most_read, limits.most_written);
+        client::limit(session);
         session.client.set_lease(limits.lease);
         Ok(())
     }
@@ -217,7 +211,12 @@ impl Protocol for Four {
     }
 
     fn close(&self, session: &mut Session, file: &Opened) -> Result<(), NfsError> {
-        session.over_any_connection(|session| open::close(session, file))
+        match open::close(session, file) {
+            // (A server that cannot be told closes it with the end of the lease. Waiting for such a server, file after
+            // file, would gain nothing.)
+            Err(NfsError::Unreachable { .. }) if session.connection.is_none() => Ok(()),
+            result => result,
+        }
     }
 
     fn set_size(&self, session: &mut Session, file: &Opened, size: u64) -> Result<(), NfsError> {
@@ -349,8 +348,7 @@ impl Four {
                     return Err(refused(why, libc::ENOENT));
                 }
                 Err(NfsError::Refused { code, .. }) => {
-                    let (errno, sign, words) = status(code);
-                    return Err(refused(format!("{sign} ({words})"), errno));
+                    return Err(refused(Version::Four.words(code), status(code).0));
                 }
                 Err(error) => return Err(error),
             };

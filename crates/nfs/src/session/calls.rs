@@ -7,7 +7,7 @@ use crate::NfsError;
 use crate::connection::{Landing, Sink};
 use crate::protocol::{Answer, BUSY, Protocol, Verifier, Version};
 use crate::rpc;
-use crate::v4::{self, Sequenced, SlotTable};
+use crate::v4::{self, Sequenced, SlotTable, State};
 use crate::xdr::Reader;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -60,6 +60,8 @@ pub(crate) struct Slot {
     /// The slot of the session of version 4 that the call occupies. (Repeated with the same slot and the same number in
     /// it, a call is performed only once.)
     pub(crate) session_slot: Option<u32>,
+    /// The state of the open file with which the call was sent.
+    pub(super) state: State,
 }
 
 // SAFETY: the pointer is to memory that the caller keeps valid, and is used by one thread at a time.
@@ -177,6 +179,7 @@ impl Calls {
                     stability: Stability::Unstable,
                     busy: None,
                     session_slot: None,
+                    state: State::default(),
                 });
                 self.slots.len() - 1
             }
@@ -186,9 +189,22 @@ impl Calls {
         let (offset, at, length) = range;
         let id = self.sequence | place as u32;
         let (mark, stability, busy) = (Mark::default(), Stability::Unstable, None);
-        let (order, session_slot) = (self.order, None);
-        self.slots[place] =
-            Slot { what, id, order, unit, file, offset, at, length, mark, stability, busy, session_slot };
+        let (order, session_slot, state) = (self.order, None, State::default());
+        self.slots[place] = Slot {
+            what,
+            id,
+            order,
+            unit,
+            file,
+            offset,
+            at,
+            length,
+            mark,
+            stability,
+            busy,
+            session_slot,
+            state,
+        };
         place
     }
 
@@ -296,6 +312,7 @@ impl Calls {
             if self.slots[place].what == What::Commit && self.slots[place].file == file {
                 self.settle(place);
                 self.later.retain(|&(_, later)| later != place);
+                self.again.retain(|&again| again != place);
                 self.waiting.retain(|&waiting| waiting != place);
                 self.finish(place, result.clone());
             }
@@ -331,14 +348,16 @@ impl Calls {
     }
 
     /// Handles the refusal of a read, a write or a commit.
-    fn refuse(&mut self, place: usize, code: u32) {
+    pub(super) fn refuse(&mut self, place: usize, code: u32) {
         let version = self.protocol.version();
         let is_busy = is_busy(version, code);
         let has_lost_state = version == Version::Four && v4::has_lost_state(code);
         if (is_busy || has_lost_state) && self.may_wait(place) {
             self.counts.busy += u64::from(is_busy);
-            let file = self.files.get_mut(self.slots[place].file as usize).and_then(Option::as_mut);
-            if let (true, Some(file)) = (has_lost_state, file) {
+            let Slot { file, state, .. } = self.slots[place];
+            let file = self.files.get_mut(file as usize).and_then(Option::as_mut);
+            // (A late answer may be about a state that has been replaced already.)
+            if let (true, Some(file)) = (has_lost_state, file.filter(|file| file.opened.state == state)) {
                 file.is_doubtful = true;
                 self.has_doubtful = true;
             }
@@ -445,6 +464,7 @@ impl Calls {
     fn reply(&mut self, place: usize, reader: &mut Reader<'_>) -> Result<(), NfsError> {
         let accepted = rpc::accepted(reader);
         if let Err(error) = accepted {
+            self.free_uncounted(place);
             if self.slots[place].what == What::Commit {
                 self.settle(place);
             }
@@ -472,6 +492,13 @@ impl Calls {
         Ok(())
     }
 
+    /// Frees the session's slot of a call that was refused before the session counted it.
+    fn free_uncounted(&mut self, place: usize) {
+        if let Some(slot) = self.slots[place].session_slot.take() {
+            self.table.free(slot);
+        }
+    }
+
     /// Reads what the session of version 4 says about a call. Returns false if it was not performed.
     fn is_sequenced(&mut self, place: usize, reader: &mut Reader<'_>) -> Result<bool, NfsError> {
         let Some(slot) = self.slots[place].session_slot else { return Ok(true) };
@@ -488,7 +515,9 @@ impl Calls {
             // It was performed, and may be repeated as a new call.
             Sequenced::NotKept => {
                 self.slots[place].session_slot = None;
-                self.again.push(place);
+                if !self.may_wait(place) {
+                    self.refuse(place, v4::RETRY_UNCACHED);
+                }
                 Ok(false)
             }
             Sequenced::Refused(code) => {
@@ -503,6 +532,9 @@ impl Calls {
     fn plain(&mut self, place: usize, record: &[u8], reader: &mut Reader<'_>) -> Result<(), NfsError> {
         let mut answer = rpc::accepted(reader);
         let mut status = &record[..0];
+        if answer.is_err() {
+            self.free_uncounted(place);
+        }
         if let (Ok(()), Some(slot)) = (&answer, self.slots[place].session_slot) {
             let busy = NfsError::Refused { what: String::new(), code: BUSY, version: Version::Four };
             status = reader.clone().take(4)?;
@@ -553,9 +585,12 @@ impl Sink for Calls {
             Some(place) => self.reply(place, &mut reader),
             // (Other replies to calls that were given up are ignored.)
             None => match self.table.unstrand(id) {
-                Some(slot) => {
-                    rpc::accepted(&mut reader)?;
+                Some(slot) if rpc::accepted(&mut reader).is_ok() => {
                     self.table.answered(slot, &mut reader).map(drop)
+                }
+                Some(slot) => {
+                    self.table.free(slot);
+                    Ok(())
                 }
                 None => Ok(()),
             },

@@ -1,6 +1,6 @@
 //! Reconnects after the connection was lost, and recovers after the server restarted.
 
-use super::calls::What;
+use super::calls::{Slot, What};
 use super::file::Mark;
 use super::{Opened, Session};
 use crate::NfsError;
@@ -8,6 +8,7 @@ use crate::connection::Broken;
 use crate::protocol::Verifier;
 use crate::rpc;
 use crate::socket::Deadline;
+use crate::v4;
 use std::io;
 use std::time::{Duration, Instant};
 use tracing::debug;
@@ -179,7 +180,8 @@ impl Session {
             Ok(connection) => {
                 self.connection = Some(connection);
                 self.heard = Instant::now();
-                if self.go_on().is_ok() {
+                let outcome = self.go_on();
+                if outcome.is_ok() {
                     debug!(target: "net", "nfs: {}: connected again", self.server);
                     if let Some(gap) = &mut self.broken {
                         gap.is_on_trial = true;
@@ -190,8 +192,17 @@ impl Session {
                     }
                     return true;
                 }
-                // (If the server is silent, it has been given up already.)
+                // (If the server is silent, it has been given up already. What it refuses is the reason to tell.)
                 self.connection = None;
+                if let Err(error) = outcome
+                    && !matches!(
+                        error,
+                        NfsError::Unreachable { .. } | NfsError::Lost { .. } | NfsError::Silent { .. }
+                    )
+                    && let Some(gap) = &mut self.broken
+                {
+                    (gap.why, gap.errno) = (error.to_string(), error.errno());
+                }
             }
             Err(NfsError::Unreachable { why, errno, .. }) => {
                 if let Some(gap) = &mut self.broken {
@@ -230,6 +241,16 @@ impl Session {
             .collect();
         places.sort_by_key(|&place| self.calls.slots[place].order);
         for place in places {
+            let Slot { what, length, .. } = self.calls.slots[place];
+            match what {
+                // Another session of version 4 may permit less than the one before.
+                What::Read if length > self.most_read => self.calls.refuse(place, v4::REP_TOO_BIG),
+                What::Write if length > self.most_written => self.calls.refuse(place, v4::REQ_TOO_BIG),
+                _ => {}
+            }
+            if self.calls.slots[place].what == What::Nothing {
+                continue;
+            }
             // Writes have been committed in the meantime, so the commit covers all writes up to now.
             if self.calls.slots[place].what == What::Commit {
                 let file = self.calls.files[self.calls.slots[place].file as usize].as_ref();

@@ -198,7 +198,10 @@ impl Session {
         let opened = self.of(file);
         match act(self, &opened) {
             Err(NfsError::Refused { code, version: Version::Four, .. }) if v4::has_lost_state(code) => {
-                if let Some(file) = &mut self.calls.files[file.0 as usize] {
+                // (With another connection, the file may have been opened again already.)
+                if let Some(file) = &mut self.calls.files[file.0 as usize]
+                    && file.opened.state == opened.state
+                {
                     file.is_doubtful = true;
                 }
                 self.over_any_connection(|session| session.calls.protocol.reopen(session))?;

@@ -28,16 +28,16 @@ impl Session {
             let answer = self.call_once(ask, arguments);
             let code = match &answer {
                 Ok(answer) => Reader::new(answer).u32()?,
-                // The server has performed the call, but no longer has its answer. Calls whose answers are not kept can
-                // be repeated.
-                Err(NfsError::Refused { code: v4::RETRY_UNCACHED, .. }) => continue,
                 Err(NfsError::Refused { code, .. }) => *code,
                 Err(_) => return answer,
             };
-            if !is_busy(version, code) || begun.elapsed() >= self.limits.patience {
+            // The server has performed the call, but no longer has its answer. Calls whose answers are not kept can be
+            // repeated.
+            let is_unkept = answer.is_err() && code == v4::RETRY_UNCACHED;
+            if !(is_unkept || is_busy(version, code)) || begun.elapsed() >= self.limits.patience {
                 return answer;
             }
-            self.calls.counts.busy += 1;
+            self.calls.counts.busy += u64::from(!is_unkept);
             let _ = sleep(PAUSE);
         }
     }

@@ -32,6 +32,6 @@ pub(crate) fn status(code: u32) -> (i32, &'static str, &'static str) {
         10006 => (libc::EIO, "NFS3ERR_SERVERFAULT", "the server has an internal error"),
         10007 => (libc::EINVAL, "NFS3ERR_BADTYPE", "the server does not support this type of file"),
         BUSY => (libc::EAGAIN, "NFS3ERR_JUKEBOX", "the server is busy with it"),
-        _ => (libc::EIO, "an error", "the protocol does not know it"),
+        _ => (libc::EIO, "", "the protocol does not know it"),
     }
 }

@@ -54,6 +54,8 @@ pub(crate) struct Client {
     /// How many files have been opened.
     pub(super) opens: u64,
     pub(super) limits: Limits,
+    /// The longest reads and writes of the export, if the server tells them.
+    pub(super) export: (Option<u64>, Option<u64>),
     /// The time after which the server forgets a silent client.
     lease: Option<Duration>,
 }
@@ -72,6 +74,7 @@ impl Client {
             wanted: wanted.clamp(FEWEST_SLOTS, MOST_SLOTS) + 2,
             opens: 0,
             limits: Limits::default(),
+            export: (None, None),
             lease: None,
         }
     }
@@ -97,14 +100,29 @@ pub(super) fn resume(session: &mut Session) -> Result<(), NfsError> {
             destroy_session(session, old)?;
         }
         make_session(session)?;
+        limit(session);
         session.calls.counts.sessions += u64::from(old.is_some());
     }
     if session.client.must_reclaim {
+        session.calls.table.is_reclaiming = true;
         open::reclaim(session)?;
         reclaim_complete(session)?;
+        session.calls.table.is_reclaiming = false;
         session.client.must_reclaim = false;
     }
     open::reopen(session)
+}
+
+/// Limits reads and writes to what both the export and the session permit.
+pub(super) fn limit(session: &mut Session) {
+    let most = |told: Option<u64>, of_session: u32| {
+        let of_session = (of_session as usize).saturating_sub(AROUND);
+        let told = told.map_or(of_session, |told| usize::try_from(told).unwrap_or(usize::MAX));
+        told.min(of_session).clamp(512, MOST_MOVED)
+    };
+    let (limits, (read, written)) = (session.client.limits, session.client.export);
+    session.most_read = most(read, limits.answer);
+    session.most_written = most(written, limits.call);
 }
 
 fn make_session(session: &mut Session) -> Result<(), NfsError> {

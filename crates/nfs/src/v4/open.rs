@@ -214,12 +214,14 @@ pub(super) fn reopen(session: &mut Session) -> Result<(), NfsError> {
         let opened = file.opened.clone();
         let owner = next_owner(session);
         let state = match by_handle(session, &opened, owner) {
-            Ok(opened) => opened.state,
+            Ok(opened) => {
+                session.calls.counts.reopened += 1;
+                opened.state
+            }
             // The server says why with the next read or write.
             Err(NfsError::Refused { .. }) => State::default(),
             Err(error) => return Err(error),
         };
-        session.calls.counts.reopened += 1;
         if let Some(file) = &mut session.calls.files[place] {
             (file.opened.state, file.is_doubtful) = (state, false);
         }

@@ -50,6 +50,8 @@ pub(crate) struct SlotTable {
     is_lost: bool,
     /// The server has asked the client to reclaim its open files.
     needs_reclaim: bool,
+    /// The client reclaims its open files. Until it has told the server that it is done, each answer has the flag.
+    pub(super) is_reclaiming: bool,
 }
 
 impl SlotTable {
@@ -141,7 +143,8 @@ impl SlotTable {
         }
     }
 
-    fn free(&mut self, slot: u32) {
+    /// Frees the slot of a call that the session has not counted: the next call has the same number.
+    pub(crate) fn free(&mut self, slot: u32) {
         if slot < RESERVED && self.numbers.len() >= SMALL {
             self.reserved.push(slot);
         } else if slot > self.highest {
@@ -160,7 +163,7 @@ impl SlotTable {
             Ok((highest, flags)) => {
                 self.release(slot);
                 self.resize(highest);
-                if flags & RESTART_RECLAIM_NEEDED != 0 {
+                if flags & RESTART_RECLAIM_NEEDED != 0 && !self.is_reclaiming {
                     (self.is_lost, self.needs_reclaim) = (true, true);
                 }
                 return Ok(Sequenced::Performed);
@@ -192,8 +195,9 @@ impl SlotTable {
 
     /// Uses fewer slots, or more again, as the server wants it.
     fn resize(&mut self, highest: u32) {
-        // (At least one slot that is not reserved.)
-        let highest = highest.clamp(RESERVED, self.numbers.len().saturating_sub(1).max(2) as u32);
+        // (At least one slot that is not reserved, and none beyond the session.)
+        let last = self.numbers.len().saturating_sub(1) as u32;
+        let highest = highest.clamp(RESERVED.min(last), last);
         if highest == self.highest {
             return;
         }
@@ -302,8 +306,23 @@ mod tests {
         hear(&mut table, 2, 0, 100).unwrap();
         assert_eq!(std::iter::from_fn(|| table.take()).count(), 5);
         let restarted = answer(3, 0, 7, RESTART_RECLAIM_NEEDED);
+        table.is_reclaiming = true;
+        assert_eq!(table.answered(3, &mut Reader::new(&restarted)), Ok(Sequenced::Performed));
+        assert!(!table.is_lost() && !table.needs_reclaim(), "the files are being reclaimed");
+        table.is_reclaiming = false;
         assert_eq!(table.answered(3, &mut Reader::new(&restarted)), Ok(Sequenced::Performed));
         assert!(table.is_lost() && table.needs_reclaim());
+    }
+
+    #[test]
+    fn no_call_names_a_slot_beyond_a_small_session() {
+        for count in [1, 2, 3] {
+            let mut table = SlotTable::new([1; 16], count);
+            hear(&mut table, 0, 0, count - 1).unwrap();
+            let mut bytes = Vec::new();
+            table.sequence(0, false, &mut Writer(&mut bytes));
+            assert_eq!(u32::from_be_bytes(bytes[28..32].try_into().unwrap()), count - 1);
+        }
     }
 
     #[test]

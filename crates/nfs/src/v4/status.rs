@@ -11,6 +11,8 @@ pub(super) const BAD_SLOT: u32 = 10053;
 pub(super) const COMPLETE_ALREADY: u32 = 10054;
 pub(super) const CONN_NOT_BOUND: u32 = 10055;
 pub(super) const SEQ_MISORDERED: u32 = 10063;
+pub(crate) const REQ_TOO_BIG: u32 = 10065;
+pub(crate) const REP_TOO_BIG: u32 = 10066;
 pub(crate) const RETRY_UNCACHED: u32 = 10068;
 pub(super) const SEQ_FALSE_RETRY: u32 = 10076;
 pub(super) const BAD_HIGH_SLOT: u32 = 10077;
@@ -105,8 +107,8 @@ pub(crate) fn status(code: u32) -> (i32, &'static str, &'static str) {
             (libc::EIO, "NFS4ERR_CONN_NOT_BOUND_TO_SESSION", "the connection does not belong to the session")
         }
         SEQ_MISORDERED => (libc::EIO, "NFS4ERR_SEQ_MISORDERED", "calls are missing in a slot of the session"),
-        10065 => (libc::EINVAL, "NFS4ERR_REQ_TOO_BIG", "the call is longer than the session permits"),
-        10066 => (libc::EINVAL, "NFS4ERR_REP_TOO_BIG", "the answer is longer than the session permits"),
+        REQ_TOO_BIG => (libc::EINVAL, "NFS4ERR_REQ_TOO_BIG", "the call is longer than the session permits"),
+        REP_TOO_BIG => (libc::EINVAL, "NFS4ERR_REP_TOO_BIG", "the answer is longer than the session permits"),
         10067 => (libc::EINVAL, "NFS4ERR_REP_TOO_BIG_TO_CACHE", "the answer is too long to be kept"),
         RETRY_UNCACHED => (libc::EIO, "NFS4ERR_RETRY_UNCACHED_REP", "the answer was not kept"),
         10070 => (libc::EINVAL, "NFS4ERR_TOO_MANY_OPS", "the call has too many operations"),
@@ -117,6 +119,6 @@ pub(crate) fn status(code: u32) -> (i32, &'static str, &'static str) {
         DEAD_SESSION => (libc::EIO, "NFS4ERR_DEADSESSION", "the server ends the session"),
         10083 => (libc::EINVAL, "NFS4ERR_WRONG_TYPE", "it is not a regular file"),
         10087 => (libc::EIO, "NFS4ERR_DELEG_REVOKED", "the server has withdrawn the delegation"),
-        _ => (libc::EIO, "an error", "this client does not know it"),
+        _ => (libc::EIO, "", "this client does not know it"),
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of what only version 4 has: sessions, the state of open files, and the lease.
 
-use super::server::{Act, Shared, start};
+use super::server::{Act, NULL, Shared, start};
 use super::{LONG, SHORT, finish, limits, session, write};
 use crate::protocol::{BUSY, Version};
 use crate::session::{Handle, Session};
@@ -122,6 +122,87 @@ fn a_file_that_the_server_no_longer_knows_is_opened_again() {
     write(&mut session, 0, file, 0, b"abcd");
     let error = finish(&mut session).result.unwrap_err();
     assert!(error.to_string().contains("NFS4ERR_BAD_STATEID"), "{error}");
+}
+
+#[test]
+fn a_late_answer_about_a_replaced_state_opens_nothing() {
+    let (server, mut session, file) = started(|procedure, before| match (procedure, before) {
+        (procedure::WRITE, 0) | (procedure::CREATE, _) => Act::Pass,
+        (procedure::WRITE, 1) => Act::Hold,
+        _ => Act::Answer,
+    });
+    server.lock().unwrap().open.clear();
+    for unit in 0..2 {
+        write(&mut session, unit, file, u64::from(unit) * 4, b"abcd");
+    }
+    for _ in 0..2 {
+        assert_eq!(finish(&mut session).result.unwrap(), 4);
+    }
+    assert_eq!((session.counts().reopened, server.lock().unwrap().performed[OPEN]), (1, 2));
+}
+
+#[test]
+fn files_of_a_server_that_was_given_up_are_closed_without_it() {
+    let (server, address) = start(Version::Four, |procedure, _| match procedure {
+        procedure::READ => Act::Silence,
+        _ => Act::Answer,
+    });
+    let (mut session, file) = super::session(&address, SHORT, None);
+    let (other, _) = session.open("g").unwrap();
+    let mut data = [0; 4];
+    // SAFETY: the data outlives the session's use of it.
+    assert!(unsafe { session.read(0, file, 0, data.as_mut_ptr(), 4) });
+    let error = finish(&mut session).result.unwrap_err();
+    assert!(matches!(*error, NfsError::Silent { .. }), "{error}");
+    session.close(file).unwrap();
+    session.close(other).unwrap();
+    assert_eq!(server.lock().unwrap().counts[NULL as usize], 1, "nobody has connected again");
+}
+
+#[test]
+fn a_refused_procedure_call_leaves_its_slot_to_the_next() {
+    let (server, address) = start(Version::Four, |procedure, before| match (procedure, before) {
+        (procedure::WRITE | procedure::SETATTR, 0) => Act::Deny,
+        _ => Act::Answer,
+    });
+    server.lock().unwrap().slots = 1;
+    let (mut session, file) = super::session(&address, LONG, None);
+    write(&mut session, 0, file, 0, b"abcd");
+    let error = finish(&mut session).result.unwrap_err();
+    assert!(matches!(*error, NfsError::Call(_)), "{error}");
+    assert!(matches!(session.set_size(file, 8), Err(NfsError::Call(_))));
+    write(&mut session, 0, file, 0, b"abcd");
+    assert_eq!(finish(&mut session).result.unwrap(), 4);
+    assert_eq!((session.counts().sessions, session.counts().reconnected), (0, 0));
+}
+
+#[test]
+fn a_server_that_never_keeps_an_answer_is_given_up() {
+    let (_server, address) = start(Version::Four, |procedure, before| match (procedure, before) {
+        (procedure::WRITE, _) | (procedure::GETATTR, 2..) => Act::RefuseCall(10068),
+        _ => Act::Answer,
+    });
+    let (mut session, file) = super::session(&address, SHORT, None);
+    write(&mut session, 0, file, 0, b"abcd");
+    let error = finish(&mut session).result.unwrap_err();
+    assert!(error.to_string().contains("NFS4ERR_RETRY_UNCACHED_REP"), "{error}");
+    while session.status(file).is_ok() {}
+}
+
+#[test]
+fn another_session_may_permit_less() {
+    static DATA: [u8; 8192] = [7; 8192];
+    let (server, mut session, file) = started(|_, _| Act::Answer);
+    {
+        let mut server = server.lock().unwrap();
+        (server.session, server.longest) = (0, 4096);
+    }
+    write(&mut session, 0, file, 0, &DATA);
+    let error = finish(&mut session).result.unwrap_err();
+    assert!(error.to_string().contains("NFS4ERR_REQ_TOO_BIG"), "{error}");
+    write(&mut session, 0, file, 0, &DATA);
+    assert_eq!(finish(&mut session).result.unwrap(), 8192);
+    assert!(server.lock().unwrap().file == DATA);
 }
 
 #[test]

@@ -38,6 +38,8 @@ pub(super) enum Act {
     /// Refuses the whole call of version 4, by the status of SEQUENCE.
     RefuseCall(u32),
     Silence,
+    /// Refuses the remote procedure call, before anything is read of it.
+    Deny,
     /// Holds the answer back until the next call is answered, and sends it first.
     Hold,
     /// Answers this call alone, without the answers that it has held back.
@@ -65,11 +67,15 @@ pub(super) struct Server {
     pub(super) held: Vec<Vec<u8>>,
     /// How many slots a session gets.
     pub(super) slots: u32,
+    /// The longest calls and answers of a session.
+    pub(super) longest: u32,
     /// The number of the client, of its state and of the session; 0 = forgotten.
     pub(super) client: u64,
     pub(super) session: u64,
     /// Files that were open before may be reclaimed.
     pub(super) is_in_grace: bool,
+    /// The client has not said yet that it has reclaimed everything.
+    must_reclaim: bool,
     /// States of open files.
     pub(super) open: Vec<u64>,
     table: HashMap<u32, Slot>,
@@ -99,9 +105,11 @@ pub(super) fn start(
         exists: true,
         held: Vec::new(),
         slots: 64,
+        longest: 1 << 20,
         client: 0,
         session: 0,
         is_in_grace: false,
+        must_reclaim: false,
         open: Vec::new(),
         table: HashMap::new(),
         last: 0,
@@ -155,6 +163,7 @@ impl Server {
         self.file = file.to_vec();
         (self.client, self.session, self.is_in_grace) = (0, 0, is_in_grace);
         self.open.clear();
+        self.must_reclaim = true;
     }
 
     fn asks(&mut self, procedure: u32) -> Act {
@@ -199,6 +208,8 @@ impl Server {
         match act {
             Act::DoAndCut | Act::Cut => return None,
             Act::Silence => return Some(Vec::new()),
+            // (SYSTEM_ERR)
+            Act::Deny => *reply.last_mut()? = 5,
             _ => {}
         }
         rpc::end(&mut reply, 0, 0);
@@ -289,7 +300,7 @@ impl Server {
                     }
                     return Some((act, compound(code, 1, &refusal(53, code))));
                 }
-                Act::Cut | Act::Silence => {
+                Act::Cut | Act::Silence | Act::Deny => {
                     // It has not seen the call.
                     if let Some((slot, _)) = kept {
                         self.table.entry(slot).and_modify(|(number, _)| *number -= 1);
@@ -318,11 +329,14 @@ impl Server {
     fn sequence(&mut self, reader: &mut Reader<'_>) -> Option<Result<(u32, bool), Result<Vec<u8>, u32>>> {
         let (session, _) = (reader.u64().ok()?, reader.u64().ok()?);
         let (number, slot) = (reader.u32().ok()?, reader.u32().ok()?);
-        let is_kept = reader.clone().take(8).ok()?[7] == 1;
+        let (highest, is_kept) = (reader.u32().ok()?, reader.u32().ok()? == 1);
         if session != self.session {
             return Some(Err(Err(10052)));
         }
         assert!(slot < self.slots);
+        if highest >= self.slots {
+            return Some(Err(Err(10077)));
+        }
         let (last, kept) = self.table.entry(slot).or_insert((0, None));
         Some(match number.wrapping_sub(*last) {
             0 => Err(kept.clone().ok_or(10068)),
@@ -427,7 +441,7 @@ impl Server {
                 self.table.clear();
                 writer.u64(self.session).u64(0).u32(number).u32(0);
                 for _ in 0..2 {
-                    writer.u32(0).u32(1 << 20).u32(1 << 20).u32(2048).u32(8).u32(self.slots).u32(0);
+                    writer.u32(0).u32(self.longest).u32(self.longest).u32(2048).u32(8).u32(self.slots).u32(0);
                 }
             }
             44 => {
@@ -439,16 +453,21 @@ impl Server {
             }
             53 => {
                 let (session, slots) = (self.session, self.slots);
+                // RESTART_RECLAIM_NEEDED
+                let flags = if self.must_reclaim { 0x100 } else { 0 };
                 reader.take(16).ok()?;
                 let (number, slot) = (reader.u32().ok()?, reader.u32().ok()?);
                 reader.take(8).ok()?;
-                writer.u64(session).u64(0).u32(number).u32(slot).u32(slots - 1).u32(slots - 1).u32(0);
+                writer.u64(session).u64(0).u32(number).u32(slot).u32(slots - 1).u32(slots - 1).u32(flags);
             }
             57 => {
                 reader.u64().ok()?;
                 self.client = 0;
             }
-            58 => drop(reader.u32().ok()?),
+            58 => {
+                reader.u32().ok()?;
+                self.must_reclaim = false;
+            }
             24 => {}
             other => panic!("operation {other}"),
         }
