@@ -491,7 +491,8 @@ mod tests {
     #[test]
     fn metadata_is_not_dropped() {
         use XnvmeAsync::{Emu, IoUring, IoUringCmd, Libaio, Nil, Posix, Thrpool};
-        let changes: [(&str, fn(&mut XnvmeOptions)); 5] = [
+        type Change = fn(&mut XnvmeOptions);
+        let changes: [(&str, Change); 5] = [
             ("md_per_io_size", |own| own.md_per_io_size = 64),
             ("pi_act", |own| own.pi_act = false),
             ("pi_chk", |own| own.pi_chk = Checks::read("GUARD").unwrap()),
