@@ -10,7 +10,7 @@ use directory::Directory;
 use iolite_options::JobOptions;
 use iolite_report::clock;
 use iolite_sweep::Figures;
-pub use runner::{End, Runner, Start};
+pub use runner::{End, Runner, Start, in_memory};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 

@@ -13,6 +13,6 @@ mod pmi2;
 mod pmix;
 
 pub use board::Board;
-pub use directory::place as place_by_environment;
+pub use directory::{place as place_by_environment, variable};
 pub use launcher::join;
 pub use meeting::{Gathered, Meeting, Work};

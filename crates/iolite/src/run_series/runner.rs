@@ -6,10 +6,11 @@
 use iolite_os::process::tie_to_this_thread;
 use iolite_os::signals::{self, SignalQueue};
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -121,4 +122,16 @@ impl Runner {
             }
         }
     }
+}
+
+/// A file in memory with this text, and a path by which processes of this user find it while it is open. Nothing of it is
+/// left, however this program ends.
+///
+/// # Errors
+/// There is no memory, or no free descriptor.
+pub fn in_memory(text: &str) -> std::io::Result<(File, PathBuf)> {
+    let mut file = iolite_os::memory::file(c"iolite")?;
+    file.write_all(text.as_bytes())?;
+    let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
+    Ok((file, path))
 }

@@ -21,6 +21,7 @@ mod tree;
 
 use super::test::own_directory::{Kind, OwnDirectory};
 use crate::exit_status::INTERRUPTED;
+use crate::messages::complain;
 use iolite_options::commands::Asked;
 use machines::Machines;
 use perform::End;
@@ -60,8 +61,8 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     }
     asked::check_room(&setup, &target)?;
     let output = output.map(answer::Format::open).transpose()?;
-    for left in OwnDirectory::left(&target, &OWN)? {
-        left.remove()?;
+    for told in OwnDirectory::remove_left(&target, &OWN)? {
+        complain(program, &format_args!("meta: {told}"));
     }
     let own = match &machines {
         Machines::Ranks { .. } => OwnDirectory::make_named(machines::common_name(&target), &OWN)?,

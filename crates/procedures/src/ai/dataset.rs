@@ -55,7 +55,7 @@ impl Shape {
 
     /// The mean bytes of a file.
     pub fn file_bytes(&self) -> u64 {
-        self.block * (self.least + self.most) / 2
+        self.block.saturating_mul(self.least + self.most) / 2
     }
 
     /// The mean bytes of a sample.
@@ -86,7 +86,31 @@ impl Dataset {
 
     /// All samples.
     pub fn samples(&self) -> u64 {
-        self.files * self.shape.per_file
+        self.files.saturating_mul(self.shape.per_file)
+    }
+
+    /// Its numbers are so small that all of them can be counted.
+    pub fn is_possible(&self) -> bool {
+        let Shape { block, most, per_file, .. } = self.shape;
+        let bytes = most
+            .checked_add(1)
+            .and_then(|blocks| blocks.checked_mul(2)?.checked_mul(block)?.checked_mul(self.files));
+        self.files <= MOST_FILES && bytes.is_some() && self.files.checked_mul(per_file).is_some()
+    }
+
+    /// The number of a sample file, or object, of this dataset that has this name behind the prefix; `None` = it is none of its
+    /// names.
+    pub fn number_of(&self, place: &Place, name: &str) -> Option<u64> {
+        let canonical =
+            |digits: &str| digits.parse::<u64>().ok().filter(|number| number.to_string() == digits);
+        let number = if self.is_of_blocks(place) {
+            let (offset, length) = name.strip_prefix("sample_")?.split_once('_')?;
+            let block = canonical(length).filter(|length| *length == self.shape.block)?;
+            canonical(offset).filter(|offset| offset.is_multiple_of(block))? / block
+        } else {
+            canonical(name.strip_prefix("sample.")?)?
+        };
+        (number < self.files).then_some(number)
     }
 
     /// The expected bytes.
@@ -180,10 +204,11 @@ impl Dataset {
             most: number("most_blocks")?,
             per_file: number("samples_per_file")?,
         };
-        if shape.least > shape.most || shape.block.checked_mul(shape.most).is_none() {
+        let dataset = Dataset { shape, files: number("files")? };
+        if shape.least > shape.most || !dataset.is_possible() {
             return Err("its sizes are damaged".to_owned());
         }
-        Ok(Dataset { shape, files: number("files")? })
+        Ok(dataset)
     }
 
     /// The bytes that a file of it may have.
@@ -242,11 +267,42 @@ mod tests {
         assert!(
             dataset.has_size(27 << 20) && !dataset.has_size(26 << 20) && !dataset.has_size((27 << 20) + 1)
         );
-        for (key, value) in [("format", 2), ("block", 0), ("least_blocks", 300)] {
+        let damages =
+            [("format", 2), ("block", 0), ("least_blocks", 300), ("files", 1_u64 << 31), ("block", 1 << 50)];
+        for (key, value) in damages {
             let mut damaged = dataset.described();
             damaged[key] = value.into();
             assert!(Dataset::of(&damaged).is_err(), "{key}");
         }
         assert!(Dataset::of(&Value::Null).is_err());
+    }
+
+    #[test]
+    fn only_names_of_samples_belong_to_a_dataset() {
+        let of = |place: &Place, names: &[&str]| -> Vec<Option<u64>> {
+            let dataset = Dataset { shape: Shape::new(1000, 0, 1, place), files: 12 };
+            names.iter().map(|name| dataset.number_of(place, name)).collect()
+        };
+        assert_eq!(of(&files(), &["sample.0", "sample.11"]), [Some(0), Some(11)]);
+        let others = [
+            "sample.12",
+            "sample.01",
+            "sample.+1",
+            "sample.csv",
+            "sample.1.csv",
+            "samples/thesis.pdf",
+            "sample",
+        ];
+        assert_eq!(of(&files(), &others), [None; 7]);
+        assert_eq!(of(&objects(), &["sample_0_1000", "sample_11000_1000"]), [Some(0), Some(11)]);
+        let others = [
+            "sample_12000_1000",
+            "sample_500_1000",
+            "sample_0_500",
+            "sample.0",
+            "sample_0_1000.bak",
+            "sample.csv",
+        ];
+        assert_eq!(of(&objects(), &others), [None; 6]);
     }
 }

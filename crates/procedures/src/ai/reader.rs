@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 /// How many files each reader draws the next one from: the shuffle buffer.
 const SHUFFLED: u64 = 64;
 
+/// The fewest steps of each machine, without the first one, from which the utilisation is told to be enough or not.
+pub const LEAST_COUNTED: u64 = 5;
 /// The steps of an epoch that the rules of MLPerf Storage ask for.
 pub const LEAST_STEPS: u64 = 500;
 /// How many times as large as the memory those rules ask a dataset to be.
@@ -137,6 +139,12 @@ impl Figures {
         })
     }
 
+    /// Whether accelerators are busy for at least this many percent; `None` = there were too few steps to tell.
+    pub fn reaches(&self, least: f64) -> Option<bool> {
+        let counted = (self.steps / self.machines.max(1)).saturating_sub(1);
+        self.utilisation.filter(|_| counted >= LEAST_COUNTED).map(|utilisation| utilisation >= least)
+    }
+
     /// As JSON.
     pub fn json(&self, reader: &Reader) -> Value {
         json!({
@@ -207,6 +215,10 @@ mod tests {
         };
         let one = Figures::of(&json!({ "jobs": [job(100)] })).unwrap();
         assert_eq!((one.utilisation, one.samples_per_second, one.machines), (Some(90.0), 35.0, 1));
+        assert_eq!([90.0, 91.0].map(|least| one.reaches(least)), [Some(true), Some(false)]);
+        let short = Figures { steps: 5, ..one.clone() };
+        let unknown = Figures { utilisation: None, ..one.clone() };
+        assert_eq!([short.reaches(0.0), unknown.reaches(0.0)], [None, None]);
         let all = json!({ "client_stats": [job(100), job(1100), { "jobname": "All clients" }] });
         let both = Figures::of(&all).unwrap();
         assert_eq!((both.utilisation, both.samples, both.bandwidth), (Some(60.0), 140, 1000.0));

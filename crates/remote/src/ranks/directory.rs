@@ -27,6 +27,12 @@ const VARIABLES: [(&str, &str); 4] = [
     ("IOLITE_RANK", "IOLITE_RANKS"),
 ];
 
+/// The variable in which the launcher passes the number of this rank; `None` = there is none.
+pub fn variable() -> Option<&'static str> {
+    let all = std::iter::once("PMIX_RANK").chain(VARIABLES.iter().map(|(rank, _)| *rank));
+    all.into_iter().find(|name| std::env::var_os(name).is_some())
+}
+
 /// See the module's page.
 #[derive(Debug)]
 pub(super) struct Directory {

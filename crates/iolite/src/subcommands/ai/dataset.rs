@@ -14,6 +14,8 @@ use iolite_procedures::ai::place::Place;
 use iolite_procedures::ai::reader::TIMES_MEMORY;
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The file that describes a dataset.
@@ -64,10 +66,15 @@ pub fn described(asked: &Asked, place: &Place) -> Result<Option<Dataset>, String
     }
     let shape = Shape::new(sample, deviation, per_file, place);
     let dataset = Dataset::with_samples(shape, samples);
-    if dataset.files > MOST_FILES || dataset.files.checked_mul(shape.file_bytes()).is_none() {
+    if dataset.files > MOST_FILES {
         return Err(format!(
             "--samples={samples}: a dataset has at most {MOST_FILES} files, and this would have {}",
             dataset.files
+        ));
+    }
+    if !dataset.is_possible() {
+        return Err(format!(
+            "--samples={samples}: all samples together are larger than any storage; take less"
         ));
     }
     Ok(Some(dataset))
@@ -78,6 +85,8 @@ pub fn found(directory: &Path) -> Result<Option<(Dataset, Value)>, String> {
     let path = directory.join(DESCRIPTION);
     let told = |why: String| format!("{}: {why}", path.display());
     let text = match std::fs::read_to_string(&path) {
+        // (A writer makes it, and has not filled it in yet.)
+        Ok(text) if text.is_empty() => return Ok(None),
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(told(iolite_types::describe_error(&error))),
@@ -94,9 +103,9 @@ pub fn check(directory: &Path, dataset: &Dataset) -> Result<u64, String> {
         let path = directory.join(format!("sample.{number}"));
         let told = |why: &str| {
             format!(
-                "{}: {why}; iolite ai dataset writes it again, after rm {}/*",
+                "{}: {why}; iolite ai dataset writes it again, after rm {directory}/sample.* {directory}/{DESCRIPTION}",
                 path.display(),
-                directory.display()
+                directory = directory.display()
             )
         };
         let found = std::fs::metadata(&path).map_err(|error| told(&iolite_types::describe_error(&error)))?;
@@ -114,9 +123,10 @@ pub fn too_small(dataset: &Dataset, is_on_machines: bool) -> Option<String> {
     let wanted = memory.saturating_mul(TIMES_MEMORY);
     (dataset.bytes() < wanted).then(|| {
         format!(
-            "the dataset of {} is smaller than {TIMES_MEMORY} times the memory of this machine ({}): caches may answer, and the \
-             rules of MLPerf Storage ask for more",
+            "the dataset of {} is smaller than {TIMES_MEMORY} times the memory of this machine ({TIMES_MEMORY} × {} = {}): caches \
+             may answer, and the rules of MLPerf Storage ask for more",
             bytes(dataset.bytes() as f64),
+            bytes(memory as f64),
             bytes(wanted as f64)
         )
     })
@@ -142,12 +152,16 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
         value["model"] = model(asked)?.map_or(Value::Null, |model| model.name.into());
         value
     };
+    // The lock is held to the end.
+    let mut _lock = None;
     if let Some(directory) = &site.directory {
-        if let Some(answer) = prepare(&site, directory, &dataset, &description)? {
-            return Ok(Outcome::Said(answer));
+        match prepare(&site, directory, &dataset, &description)? {
+            Prepared::Complete(answer) => return Ok(Outcome::Said(answer)),
+            Prepared::Locked(lock) => _lock = Some(lock),
         }
     } else {
         site.check_server()?;
+        site.check_names(&dataset)?;
     }
     let begun = format!(
         "dataset: {} samples in {} files of about {} are written to {}: {} in all",
@@ -166,8 +180,9 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
             return Ok(other);
         }
         Err(why) => {
-            remove(&site, &dataset)?;
-            return Err(format!("{}: {why}", site.name));
+            let left = remove(&site, &dataset).err();
+            let left = left.map(|why| format!("; what was written cannot be removed: {why}"));
+            return Err(format!("{}: {why}{}", site.name, left.unwrap_or_default()));
         }
     };
     let mut written = Dataset::written(&report);
@@ -206,40 +221,82 @@ fn reader_options(asked: &Asked, site: &Site, dataset: &Dataset) -> String {
     given.collect::<String>() + &format!(" --samples={}", dataset.samples())
 }
 
-/// Prepares a directory. Returns an answer if the dataset is there already.
+/// A directory that is ready.
+enum Prepared {
+    /// The dataset is there already, says this answer.
+    Complete(String),
+    /// It can be written. Nobody else writes it as long as this file is open.
+    Locked(File),
+}
+
+/// Prepares a directory.
 fn prepare(
     site: &Site,
     directory: &Path,
     dataset: &Dataset,
     description: &Value,
-) -> Result<Option<String>, String> {
+) -> Result<Prepared, String> {
     let told = |error: std::io::Error| format!("{}: {}", site.name, iolite_types::describe_error(&error));
     std::fs::create_dir_all(directory).map_err(told)?;
-    let other = "there is another dataset; name another directory, or remove it";
-    match found(directory)? {
-        Some((_, value)) if value["complete"] == true => {
-            let same = Dataset::of(&value).is_ok_and(|there| there == *dataset);
-            if !same {
-                return Err(format!("{}: {other}", site.name));
-            }
-            check(directory, dataset)?;
-            return Ok(Some(format!("{}: the dataset is there already, and complete\n", site.name)));
+    let complete = |value: &Value| {
+        if !Dataset::of(value).is_ok_and(|there| there == *dataset) {
+            return Err(format!(
+                "{}: there is another dataset; name another directory, or remove it",
+                site.name
+            ));
         }
+        check(directory, dataset)?;
+        Ok(Prepared::Complete(format!("{}: the dataset is there already, and complete\n", site.name)))
+    };
+    let check_new = || {
+        let names = std::fs::read_dir(directory).map_err(told)?.flatten();
+        if names.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with("sample.")) {
+            return Err(format!(
+                "{}: there are files called sample.NUMBER of somebody else; name another directory",
+                site.name
+            ));
+        }
+        site.check_room(directory, dataset.bytes())
+    };
+    match found(directory)? {
+        Some((_, value)) if value["complete"] == true => return complete(&value),
+        // Nothing is left there by a refusal.
+        None if !directory.join(DESCRIPTION).exists() => check_new()?,
+        _ => {}
+    }
+    let lock = locked(site, directory)?;
+    match found(directory)? {
+        Some((_, value)) if value["complete"] == true => return complete(&value),
         // It was interrupted: all of it is written again.
-        Some((there, _)) => remove_files(directory, &there)?,
-        None => {
-            let names = std::fs::read_dir(directory).map_err(told)?.flatten();
-            if names.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with("sample.")) {
-                return Err(format!(
-                    "{}: there are files called sample.NUMBER of somebody else; name another directory",
-                    site.name
-                ));
-            }
+        Some((there, _)) => {
+            remove_files(site, directory, &there)?;
+            site.check_room(directory, dataset.bytes())?;
+        }
+        None => check_new()?,
+    }
+    describe(directory, description, false)?;
+    Ok(Prepared::Locked(lock))
+}
+
+/// The description, locked, so that no other writer removes files as those of an interrupted one.
+fn locked(site: &Site, directory: &Path) -> Result<File, String> {
+    let path = directory.join(DESCRIPTION);
+    let told =
+        |error: std::io::Error| format!("{}: {}", path.display(), iolite_types::describe_error(&error));
+    let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(told)?;
+    let is_there = |file: &File| {
+        let (own, there) = (file.metadata().ok()?, std::fs::metadata(&path).ok()?);
+        Some((own.dev(), own.ino()) == (there.dev(), there.ino()))
+    };
+    match iolite_os::files::try_lock(&file) {
+        // A writer that has just ended may have removed it.
+        Ok(()) if is_there(&file) == Some(true) => Ok(file),
+        // Some file systems have no locks.
+        Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => Ok(file),
+        _ => {
+            Err(format!("{}: another iolite ai dataset is writing there; wait for it, or stop it", site.name))
         }
     }
-    site.check_room(directory, dataset.bytes())?;
-    describe(directory, description, false)?;
-    Ok(None)
 }
 
 /// Writes the description.
@@ -255,21 +312,27 @@ fn describe(directory: &Path, description: &Value, is_complete: bool) -> Result<
 fn remove(site: &Site, dataset: &Dataset) -> Result<(), String> {
     match &site.directory {
         Some(directory) => {
-            remove_files(directory, dataset)?;
+            remove_files(site, directory, dataset)?;
             let _ = std::fs::remove_file(directory.join(DESCRIPTION));
             Ok(())
         }
         None if site.place.is_on_machines => Ok(()),
-        None => site.remove("sample").map(drop),
+        None => site.remove(dataset).map(drop),
     }
 }
 
-fn remove_files(directory: &Path, dataset: &Dataset) -> Result<(), String> {
-    for number in 0..dataset.files {
-        let path = directory.join(format!("sample.{number}"));
-        match std::fs::remove_file(&path) {
+/// Removes the files of a dataset, and nothing else.
+fn remove_files(site: &Site, directory: &Path, dataset: &Dataset) -> Result<(), String> {
+    let told = |path: &Path, error: &std::io::Error| {
+        format!("{}: {}", path.display(), iolite_types::describe_error(error))
+    };
+    for entry in std::fs::read_dir(directory).map_err(|error| told(directory, &error))?.flatten() {
+        if dataset.number_of(&site.place, &entry.file_name().to_string_lossy()).is_none() {
+            continue;
+        }
+        match std::fs::remove_file(entry.path()) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(format!("{}: {}", path.display(), iolite_types::describe_error(&error)));
+                return Err(told(&entry.path(), &error));
             }
             _ => {}
         }

@@ -1,18 +1,13 @@
 //! One run of jobs, in a process of its own, here or on other machines.
 
 use super::Outcome;
-use crate::run_series::{End, Runner, Start};
+use crate::run_series::{End, Runner, Start, in_memory};
 use iolite_options::commands::Asked;
 use iolite_procedures::ai::place::Place;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::fd::AsRawFd;
-use std::path::PathBuf;
-
-/// Environment variables with the number of a rank, as launchers set them.
-const RANKS: [&str; 5] = ["PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK", "IOLITE_RANK"];
+use std::io::{Read, Seek, SeekFrom};
 
 /// Performs runs.
 pub struct Performer {
@@ -65,8 +60,7 @@ impl Performer {
             may_be_kept: false,
         };
         if let Some(mpi) = &self.mpi {
-            let rank = RANKS.into_iter().find(|name| std::env::var_os(name).is_some());
-            let mark = rank.map_or_else(String::new, |name| format!("rank-${{{name}}}."));
+            let mark = rank_variable().map_or_else(String::new, |name| format!("rank-${{{name}}}."));
             return Ok((alone(vec![mpi.clone()], named(&mark)), Vec::new()));
         }
         if self.clients.is_empty() {
@@ -86,13 +80,15 @@ impl Performer {
     }
 }
 
-/// A file in memory with this text, and a path by which processes of this user find it. Nothing of it is left, however this
-/// program ends.
-fn in_memory(text: &str) -> std::io::Result<(File, PathBuf)> {
-    let mut file = iolite_os::memory::file(c"iolite ai")?;
-    file.write_all(text.as_bytes())?;
-    let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
-    Ok((file, path))
+/// The variable with the number of this rank.
+#[cfg(feature = "agents")]
+fn rank_variable() -> Option<&'static str> {
+    iolite_remote::ranks::variable()
+}
+
+#[cfg(not(feature = "agents"))]
+fn rank_variable() -> Option<&'static str> {
+    None
 }
 
 /// Messages of a run as one line, without the name of the program.

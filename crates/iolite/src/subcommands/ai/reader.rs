@@ -9,7 +9,7 @@ use iolite_options::commands::{self, Asked};
 use iolite_page::text::{bandwidth, count, latency};
 use iolite_procedures::ai::dataset::Dataset;
 use iolite_procedures::ai::models::{ACCELERATORS, SOURCE, Training};
-use iolite_procedures::ai::reader::{Figures, LEAST_STEPS, Reader};
+use iolite_procedures::ai::reader::{Figures, LEAST_COUNTED, LEAST_STEPS, Reader};
 use iolite_procedures::ai::search;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -102,17 +102,23 @@ impl Plan {
         let Reader { accelerators, batch, .. } = self.reader;
         if self.reader.steps(&self.dataset) == 0 {
             return Err(format!(
-                "{}: {} samples are fewer than a batch of {batch} for each of {accelerators} accelerators",
+                "{}: {} samples are fewer than a batch of {batch} for each of {}",
                 self.site.name,
-                self.reader.samples(&self.dataset)
+                self.reader.samples(&self.dataset),
+                these(accelerators)
             ));
         }
         Ok(())
     }
 
-    /// The most accelerators that the dataset is enough for: two steps of an epoch.
+    /// The most accelerators that the dataset is enough for: two steps of an epoch, and enough in all to tell.
     fn most(&self) -> u64 {
-        (self.dataset.samples() / self.reader.batch / 2).clamp(1, MOST)
+        let batches = self.dataset.samples() / self.reader.batch;
+        let in_all = match self.reader.seconds {
+            0 => batches.saturating_mul(self.reader.epochs) / (LEAST_COUNTED + 1),
+            _ => batches,
+        };
+        (batches / 2).min(in_all).clamp(1, MOST)
     }
 
     /// What a result depends on, in sentences.
@@ -191,9 +197,9 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
             Err(why) => return Err(format!("{}: {why}", plan.site.name)),
         };
         let figures = Figures::of(&report)?;
-        let is_held = figures.utilisation.is_some_and(|utilisation| utilisation >= plan.least);
+        let is_held = figures.reaches(plan.least) == Some(true);
         if plan.is_search {
-            let what = format!("ai: {accelerators} accelerators: {}", busy(&figures));
+            let what = format!("ai: {}: {}", these(accelerators), busy(&figures));
             complain(program, &format_args!("{what}"));
         }
         tried.push((accelerators, is_held));
@@ -208,6 +214,17 @@ fn next(plan: &Plan, tried: &[(u64, bool)], most: u64) -> Option<u64> {
         true => search::next(tried, most),
         false => tried.is_empty().then_some(plan.reader.accelerators),
     }
+}
+
+/// So many accelerators.
+fn these(number: u64) -> String {
+    if number == 1 { "1 accelerator".to_owned() } else { format!("{number} accelerators") }
+}
+
+/// So many accelerators are kept busy.
+fn these_are_busy(number: u64, least: f64) -> String {
+    let are = if number == 1 { "is" } else { "are" };
+    format!("{} {are} kept busy (AU of at least {least}%)", these(number))
 }
 
 fn busy(figures: &Figures) -> String {
@@ -249,24 +266,7 @@ fn answer(
     rows.extend(shown.iter().map(|(reader, figures, _)| row(reader, figures)));
     text += &table(&rows);
     text.push('\n');
-    if plan.is_search {
-        match held {
-            Some(held) if held == most => line!(
-                text,
-                "At least {held} accelerators are kept busy (AU of at least {}%): the dataset is not enough for more.",
-                plan.least
-            ),
-            Some(held) => line!(
-                text,
-                "{held} accelerators are kept busy (AU of at least {}%); one more is too many.",
-                plan.least
-            ),
-            None => line!(text, "Not even one accelerator is kept busy (AU of at least {}%).", plan.least),
-        }
-    } else if let Some(utilisation) = figures.utilisation {
-        let is_enough = if utilisation >= plan.least { "reaches" } else { "does not reach" };
-        line!(text, "AU {is_enough} the {}% that count.", plan.least);
-    }
+    line!(text, "{}", verdict(plan, held, &results, most));
     let remarks = plan.remarks(&figures);
     for remark in &remarks {
         line!(text, "Note: {remark}.");
@@ -278,10 +278,36 @@ fn answer(
         "dataset": plan.dataset.described(), "samples": plan.dataset.samples(),
         "batch": reader.batch, "compute_us": reader.compute_us, "prefetch": reader.prefetch,
         "readers": reader.workers(&plan.dataset), "least_utilization": plan.least,
-        "result": figures.json(&reader), "tried": searched,
+        "result": figures.json(&reader), "reaches_least": figures.reaches(plan.least), "tried": searched,
         "most_accelerators": plan.is_search.then_some(held).flatten(), "notes": remarks, "about": NOTE,
     });
     Ok(Answer { text, value, report, status: 0 })
+}
+
+/// What the figures mean, in a sentence.
+fn verdict(plan: &Plan, held: Option<u64>, results: &[(Reader, Figures, Value)], most: u64) -> String {
+    let least = plan.least;
+    let too_few = format!(
+        "too few steps to tell (fewer than {} of each machine); take more samples, --epochs or --seconds",
+        LEAST_COUNTED + 1
+    );
+    // Of the smallest number that is not known to be kept busy.
+    let above = results.iter().filter(|(reader, ..)| held.is_none_or(|held| reader.accelerators > held));
+    let above = above.min_by_key(|(reader, ..)| reader.accelerators);
+    let is_unknown = above.is_some_and(|(_, figures, _)| figures.reaches(least).is_none());
+    match held {
+        None if is_unknown => format!("Whether AU reaches {least}%: {too_few}."),
+        _ if !plan.is_search => {
+            let is_enough = if held.is_some() { "reaches" } else { "does not reach" };
+            format!("AU {is_enough} the {least}% that count.")
+        }
+        None => format!("Not even one accelerator is kept busy (AU of at least {least}%)."),
+        Some(held) if held == most => {
+            format!("At least {}: the dataset is not enough for more.", these_are_busy(held, least))
+        }
+        Some(held) if is_unknown => format!("At least {}; of more: {too_few}.", these_are_busy(held, least)),
+        Some(held) => format!("{}; one more is too many.", these_are_busy(held, least)),
+    }
 }
 
 fn row(reader: &Reader, figures: &Figures) -> Vec<String> {

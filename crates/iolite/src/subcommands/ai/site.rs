@@ -8,6 +8,7 @@ use super::super::test::remote::{self, Layout, Remote};
 use iolite_host::{Machine, ThisMachine};
 use iolite_options::commands::Asked;
 use iolite_page::text::bytes;
+use iolite_procedures::ai::dataset::Dataset;
 use iolite_procedures::ai::place::{Kind, Place};
 use std::path::{Path, PathBuf};
 
@@ -146,14 +147,31 @@ impl Site {
             .map_or(Ok(()), |remote| remote.check().map_err(|why| format!("{}: {why}", self.name)))
     }
 
-    /// Removes the names of a server that begin like this.
-    pub fn remove(&self, start: &str) -> Result<u64, String> {
-        match &self.remote {
-            Some(remote) => remote
-                .remove_all(&format!("{}{start}", self.place.prefix))
-                .map_err(|why| format!("{}: {why}", self.name)),
-            None => Ok(0),
+    /// Checks that none of the names of a dataset is on the server: it would be overwritten, and removed after `^C`.
+    pub fn check_names(&self, dataset: &Dataset) -> Result<(), String> {
+        let Some(remote) = &self.remote else { return Ok(()) };
+        let told = |why: String| format!("{}: {why}", self.name);
+        if remote.without_lists().is_some() {
+            return Err(told(
+                "this server has no lists of names, so that nobody knows what a dataset would overwrite; name a \
+                 directory, s3:// or nfs://"
+                    .to_owned(),
+            ));
         }
+        let is_one = |name: &str| dataset.number_of(&self.place, without_machine(name)).is_some();
+        match remote.first_name(is_one).map_err(told)? {
+            Some(name) => {
+                Err(told(format!("{name} is there already; name another prefix or export, or remove it")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Removes the names of a dataset from the server, and nothing else.
+    pub fn remove(&self, dataset: &Dataset) -> Result<u64, String> {
+        let Some(remote) = &self.remote else { return Ok(0) };
+        let removed = remote.remove_names(|name| dataset.number_of(&self.place, name).is_some());
+        removed.map_err(|why| format!("{}: {why}", self.name))
     }
 }
 
@@ -164,6 +182,15 @@ impl Drop for Site {
             let _ = remote.remove_all(removed);
         }
     }
+}
+
+/// A name without the mark of the machine that makes it (`m1.`, `rank-1.`).
+fn without_machine(name: &str) -> &str {
+    let is_mark = |mark: &str| {
+        let number = mark.strip_prefix("rank-").or(mark.strip_prefix('m'));
+        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    name.split_once('.').filter(|(mark, _)| is_mark(mark)).map_or(name, |(_, rest)| rest)
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, String> {
@@ -181,7 +208,8 @@ pub fn clean(target: &str) -> Result<String, String> {
         if let Some(why) = remote.without_lists() {
             return Err(format!("--clean: {name}: {why}"));
         }
-        let start = format!("{}{OWN}", remote.place);
+        let separator = if remote.layout == Layout::Objects { '/' } else { '.' };
+        let start = format!("{}{OWN}{separator}", remote.place);
         let removed = remote.remove_all(&start).map_err(|why| format!("--clean: {name}: {why}"))?;
         return Ok(format!("{name}: {removed} objects or files removed whose names begin with {start}\n"));
     }

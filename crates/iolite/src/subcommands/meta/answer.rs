@@ -13,6 +13,11 @@ use std::path::PathBuf;
 /// What every result of the preset says.
 pub const NO_SUBMISSION: &str = "the pattern of IO500, and its formula; not a submission";
 
+/// How long writing phases last, by the rules of IO500.
+const IO500_SECONDS: f64 = 300.0;
+/// Phases below this many seconds have rough rates, because reports have whole milliseconds.
+const SHORT: f64 = 0.1;
+
 /// The columns of the table.
 pub const COLUMNS: [&str; 9] =
     ["phase", "done", "time", "rate", "until the first ended", "p50", "p99", "max", "slowest worker"];
@@ -120,16 +125,52 @@ pub fn cells(done: &Done) -> [String; 9] {
     ]
 }
 
+/// Whether a phase was so short that its rate is rough.
+fn is_rough(done: &Done) -> bool {
+    done.figures.seconds < SHORT
+}
+
+/// Why a score does not count as one of IO500, or is better than it should be.
+fn limits(outcome: &Outcome) -> Vec<String> {
+    let has_short_writes = outcome.setup.seconds.is_some_and(|limit| limit < IO500_SECONDS)
+        || outcome.done.iter().any(|done| done.phase.creates() && done.figures.seconds < IO500_SECONDS - 1.0);
+    let mut limits = Vec::new();
+    if has_short_writes {
+        limits.push(format!(
+            "not valid by the rules of IO500: each writing phase has to last {IO500_SECONDS} s"
+        ));
+    }
+    let is_of_ranks = matches!(outcome.machines, Machines::Ranks { .. });
+    if is_of_ranks && outcome.done.iter().any(|done| done.had_to_catch_up) {
+        limits.push("too high: without the time in which slower workers caught up".to_owned());
+    }
+    if outcome.done.iter().any(is_rough) {
+        limits.push(format!("rough: a phase took less than {SHORT} s"));
+    }
+    limits
+}
+
 /// The lines below the table.
 pub fn remarks(outcome: &Outcome) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(score) = &outcome.score {
         lines.push(format!(
-            "score {:.6}: bandwidth {:.6} GiB/s, metadata {:.6} kIOPS ({NO_SUBMISSION})",
-            score.total, score.bandwidth, score.metadata
+            "score {:.6}: bandwidth {:.6} GiB/s, metadata {:.6} kIOPS ({}{NO_SUBMISSION})",
+            score.total,
+            score.bandwidth,
+            score.metadata,
+            limits(outcome).iter().map(|limit| format!("{limit}; ")).collect::<String>()
         ));
     } else if outcome.is_io500 {
         lines.push(format!("no score: a phase is missing ({NO_SUBMISSION})"));
+    }
+    let short: Vec<&str> =
+        outcome.done.iter().filter(|done| is_rough(done)).map(|done| done.phase.name()).collect();
+    if !short.is_empty() {
+        lines.push(format!(
+            "Times are whole milliseconds, so that rates of phases below {SHORT} s are rough: {}; take more --files.",
+            short.join(", ")
+        ));
     }
     if outcome.done.iter().any(|done| done.had_to_catch_up) {
         let how = match outcome.machines {
@@ -194,6 +235,7 @@ fn json(outcome: &Outcome) -> String {
             "bandwidth_gib_per_s": score.bandwidth,
             "metadata_kiops": score.metadata,
             "note": NO_SUBMISSION,
+            "limits": limits(outcome),
         })
     });
     let value = json!({

@@ -6,13 +6,11 @@
 //! of the launcher than the variables with the number of a rank.
 
 use super::OWN;
-use crate::run_series::{End, Runner, Start};
+use crate::run_series::{End, Runner, Start, in_memory};
 use iolite_options::commands::Asked;
 use iolite_procedures::meta::{Course, HARD, Machine, OTHER, Phase, RANK, Setup};
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Write;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -123,9 +121,9 @@ impl Machines {
             Machines::Clients(_) => {
                 start.file = None;
                 for (client, job) in jobs {
-                    let file = in_memory(&job)?;
+                    let (file, path) = in_memory(&job).map_err(told)?;
                     start.options.push(format!("--client={client}").into());
-                    start.options.push(path_of(&file));
+                    start.options.push(path.into());
                     kept.push(file);
                 }
             }
@@ -151,8 +149,7 @@ impl Machines {
 impl Ready {
     /// Performs the run. Returns how it ended, and its report.
     pub fn perform(&self, runner: &mut Runner) -> Result<(End, String), String> {
-        let report = in_memory("")?;
-        let path = PathBuf::from(path_of(&report));
+        let (_report, path) = in_memory("").map_err(told)?;
         let end = runner.perform(&self.start, &path)?;
         let text =
             std::fs::read_to_string(&path).map_err(|error| format!("the report cannot be read: {error}"))?;
@@ -160,17 +157,8 @@ impl Ready {
     }
 }
 
-/// A file in memory.
-fn in_memory(text: &str) -> Result<File, String> {
-    let told = |error: std::io::Error| format!("there is no memory for a file: {error}");
-    let mut file = iolite_os::memory::file(c"iolite-meta").map_err(told)?;
-    file.write_all(text.as_bytes()).map_err(told)?;
-    Ok(file)
-}
-
-/// The path by which other processes of this user can open a file in memory.
-fn path_of(file: &File) -> OsString {
-    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
+fn told(error: std::io::Error) -> String {
+    format!("there is no memory for a file: {error}")
 }
 
 #[cfg(feature = "agents")]

@@ -211,10 +211,8 @@ impl<'a> Course<'a> {
         if target.kind != Kind::Directory {
             return Ok(());
         }
-        for left in OwnDirectory::left(&target.path, &super::own_directory::OF_TESTS)? {
-            left.remove()?;
-            self.progress
-                .tell(&format!("{}: removed; a test that was killed had left it", left.path.display()));
+        for told in OwnDirectory::remove_left(&target.path, &super::own_directory::OF_TESTS)? {
+            self.progress.tell(&told);
         }
         Ok(())
     }

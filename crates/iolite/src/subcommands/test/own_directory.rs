@@ -1,7 +1,9 @@
 //! The directory of a test in its target: everything that the test writes is in there, so nothing else can be lost, and
 //! what a killed test has left can be told from everything else.
 //!
-//! A test holds a lock on a file in its directory. If nobody holds it, the test has been killed.
+//! A test holds a lock on a file in its directory. If nobody holds it, the test has been killed. On some file systems, machines
+//! do not see the locks of each other; so the file also says which machine made it, and only what was made by this one, since
+//! it has started, is removed without being asked.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -33,6 +35,17 @@ const DATA: &str = "data";
 /// How the names of small files begin.
 const SMALL: &str = "small.";
 
+/// The most bytes of what a lock says about its machine.
+const MOST_OF_MACHINE: usize = 512;
+
+/// This machine, for people and for comparisons: its name, and the number of its start, which no other machine has.
+fn machine() -> String {
+    let of = |name: &str| {
+        fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default().trim().to_owned()
+    };
+    format!("Machine: {}, started as {}\n", of("hostname"), of("random/boot_id"))
+}
+
 /// The directory of a test. It is removed when this value is dropped.
 #[derive(Debug)]
 pub struct OwnDirectory {
@@ -46,6 +59,8 @@ pub struct OwnDirectory {
 pub struct Left {
     pub path: PathBuf,
     kind: &'static Kind,
+    /// This machine made it, since it has started; so nobody is at work there.
+    is_of_here: bool,
     /// Its lock, so that nobody else removes it at the same time.
     _lock: Option<File>,
 }
@@ -67,7 +82,12 @@ impl OwnDirectory {
 
     /// Makes the directory of a test under this name, which others know.
     pub fn make_named(path: PathBuf, kind: &'static Kind) -> Result<OwnDirectory, String> {
-        fs::DirBuilder::new().mode(0o700).create(&path).map_err(|error| told(&path, &error))?;
+        fs::DirBuilder::new().mode(0o700).create(&path).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => {
+                format!("{}: it is there already. {}", path.display(), kind.words.trim_end())
+            }
+            _ => told(&path, &error),
+        })?;
         Self::locked(path, kind)
     }
 
@@ -77,7 +97,7 @@ impl OwnDirectory {
         let made = OpenOptions::new().write(true).create_new(true).open(&lock).and_then(|mut file| {
             // Without locks, only --clean removes what a killed test leaves.
             let _ = iolite_os::files::try_lock(&file);
-            file.write_all(kind.words.as_bytes())?;
+            file.write_all(format!("{}{}", kind.words, machine()).as_bytes())?;
             Ok(file)
         });
         match made {
@@ -106,6 +126,22 @@ impl OwnDirectory {
         found.sort();
         Ok(found.into_iter().filter_map(|path| Left::at(path, kind)).collect())
     }
+
+    /// Removes what killed tests of this machine have left in a directory. Returns a line about each directory.
+    pub fn remove_left(target: &Path, kind: &'static Kind) -> Result<Vec<String>, String> {
+        let tell = |left: Left| -> Result<String, String> {
+            if left.is_of_here {
+                left.remove()?;
+                return Ok(format!("{}: removed; a test that was killed had left it", left.path.display()));
+            }
+            Ok(format!(
+                "{}: it stays, because another machine made it, or this one before a restart. {}",
+                left.path.display(),
+                kind.words.trim_end()
+            ))
+        };
+        Self::left(target, kind)?.into_iter().map(tell).collect()
+    }
 }
 
 impl Drop for OwnDirectory {
@@ -126,12 +162,16 @@ impl Left {
         let lock = path.join(kind.lock);
         let found = fs::symlink_metadata(&lock).ok().filter(fs::Metadata::is_file)?;
         let user = fs::metadata("/proc/self").ok()?.uid();
-        if own != user || found.uid() != user || found.len() > kind.words.len() as u64 {
+        if own != user || found.uid() != user || found.len() > (kind.words.len() + MOST_OF_MACHINE) as u64 {
             return None;
         }
         let file = OpenOptions::new().read(true).write(true).open(&lock).ok()?;
+        let text = fs::read_to_string(&lock).ok()?;
+        let is_of_here = text
+            .strip_prefix(kind.words)
+            .is_some_and(|made_by| made_by == machine() && !made_by.ends_with("as \n"));
         match iolite_os::files::try_lock(&file) {
-            Ok(()) => Some(Left { path, kind, _lock: Some(file) }),
+            Ok(()) => Some(Left { path, kind, is_of_here, _lock: Some(file) }),
             Err(_) => None,
         }
     }
@@ -194,6 +234,24 @@ mod tests {
         let path = working.path.clone();
         drop(working);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn only_what_this_machine_has_left_is_removed_unasked() {
+        let target = tempfile::tempdir().unwrap();
+        for (name, made_by) in
+            [("1", machine()), ("2", "Machine: other, started as 7\n".to_owned()), ("3", String::new())]
+        {
+            let path = target.path().join(format!("iolite-test.{name}"));
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join(OF_TESTS.lock), format!("{}{made_by}", OF_TESTS.words)).unwrap();
+        }
+        let told = OwnDirectory::remove_left(target.path(), &OF_TESTS).unwrap();
+        assert!(told[0].contains("1: removed") && told[1].contains("2: it stays"), "{told:?}");
+        assert!(told[2].contains("--clean"), "{told:?}");
+        assert_eq!(OwnDirectory::left(target.path(), &OF_TESTS).unwrap().len(), 2, "--clean removes them");
+        let named = OwnDirectory::make_named(target.path().join("iolite-test.2"), &OF_TESTS).unwrap_err();
+        assert!(named.contains("there already") && named.contains("--clean"), "{named}");
     }
 
     #[test]

@@ -245,25 +245,45 @@ impl Remote {
 
     /// Removes all names that begin like this, each object on its own. Returns how many there were.
     pub fn remove_all(&self, start: &str) -> Result<u64, String> {
-        let is_ours = |name: &Path| {
-            name.to_string_lossy().trim_start_matches('/').starts_with(start.trim_start_matches('/'))
-        };
+        let is_ours = |name: &str| name.starts_with(start.trim_start_matches('/'));
+        self.for_names(start, is_ours, unlink_all)
+    }
+
+    /// The first name at the place for which this is true. It is asked with what stands behind the place.
+    pub fn first_name(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Option<String>, String> {
+        let place = self.place.trim_start_matches('/');
+        let is_wanted = |name: &str| name.strip_prefix(place).is_some_and(&is_wanted);
+        self.for_names(&self.place, is_wanted, |_, _, names| {
+            Ok(names.first().map(|name| name.to_string_lossy().trim_start_matches('/').to_owned()))
+        })
+    }
+
+    /// Removes the names at the place for which this is true. Returns how many there were.
+    pub fn remove_names(&self, is_wanted: impl Fn(&str) -> bool) -> Result<u64, String> {
+        let place = self.place.trim_start_matches('/');
+        let is_wanted = |name: &str| name.strip_prefix(place).is_some_and(&is_wanted);
+        self.for_names(&self.place, is_wanted, unlink_all)
+    }
+
+    /// Does this with all wanted names of a directory (of objects; a server with files has one). They are told without the
+    /// slash at the begin.
+    fn for_names<T: serde::Serialize + serde::de::DeserializeOwned>(
+        &self,
+        directory: &str,
+        is_wanted: impl Fn(&str) -> bool,
+        act: impl FnOnce(&mut dyn Storage, &mut dyn FnMut(), Vec<PathBuf>) -> io::Result<T>,
+    ) -> Result<T, String> {
         let directory = match self.layout {
-            Layout::Objects => start.trim_end_matches('/').to_owned(),
-            _ => String::new(),
+            Layout::Objects => directory.trim_end_matches('/'),
+            _ => "",
         };
         self.ask(EACH, |storage, progress, _| {
-            let names = match storage.list(Path::new(&directory), progress) {
+            let mut names = match storage.list(Path::new(directory), progress) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
                 other => other?,
             };
-            let mut removed = 0;
-            for name in names.iter().filter(|name| is_ours(name)) {
-                progress();
-                storage.unlink(name)?;
-                removed += 1;
-            }
-            Ok(removed)
+            names.retain(|name| is_wanted(name.to_string_lossy().trim_start_matches('/')));
+            act(storage, progress, names)
         })
     }
 
@@ -278,6 +298,18 @@ impl Remote {
             format!("WebDAV has no lists of names; remove {}{} where the files are", self.place, OBJECT)
         })
     }
+}
+
+/// Removes each object on its own. Returns how many there were.
+fn unlink_all(storage: &mut dyn Storage, progress: &mut dyn FnMut(), names: Vec<PathBuf>) -> io::Result<u64> {
+    for name in &names {
+        progress();
+        match storage.unlink(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            other => other?,
+        }
+    }
+    Ok(names.len() as u64)
 }
 
 /// How a URL of this kind looks.
