@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fmt;
 use std::fs;
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Why a device must not be written to.
@@ -106,6 +107,37 @@ fn held_exclusively(node: Option<&Path>, is_generic: bool) -> Option<InUse> {
     }
 }
 
+/// Why the system uses a regular file, or may: a loop device is built on it, or it is swap.
+pub fn file_in_use(path: &Path) -> Option<InUse> {
+    let identity = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino()));
+    let unknown = |path: &Path, error: io::Error| {
+        Some(InUse::Unknown(Refusal::from(error).about(path.display()).words))
+    };
+    let own = match identity(path) {
+        Ok(own) => own,
+        Err(error) => return unknown(path, error),
+    };
+    let is_same = |name: &str| identity(Path::new(name)).is_ok_and(|found| found == own);
+    let swaps = Path::new("/proc/swaps");
+    match fs::read_to_string(swaps) {
+        Ok(text) if swap_names(&text).any(|name| is_same(&name)) => return Some(InUse::Swap),
+        Ok(_) => {}
+        Err(error) => return unknown(swaps, error),
+    }
+    let blocks = Path::new("/sys/block");
+    if let Err(error) = fs::read_dir(blocks) {
+        return unknown(blocks, error);
+    }
+    let loops = names_in(blocks).into_iter().filter(|name| name.starts_with("loop"));
+    loops.into_iter().find(|name| backing_file(name).is_some_and(|file| is_same(&file))).map(InUse::Held)
+}
+
+/// The file below a loop device.
+fn backing_file(name: &str) -> Option<String> {
+    let file = fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).ok()?;
+    Some(file.trim_end_matches('\n').to_owned())
+}
+
 fn block_device(path: &Path) -> Option<DeviceNumber> {
     look(path).ok()??.block_device()
 }
@@ -134,10 +166,7 @@ fn family(device: DeviceNumber) -> HashSet<DeviceNumber> {
 
 /// Loop devices on top of block devices, each with the device below. The kernel does not list them as holders.
 fn loop_devices() -> Vec<(String, DeviceNumber)> {
-    let backing = |name: &String| {
-        let file = fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).ok()?;
-        block_device(Path::new(file.trim_end_matches('\n')))
-    };
+    let backing = |name: &String| block_device(Path::new(&backing_file(name)?));
     names_in(Path::new("/sys/block"))
         .into_iter()
         .filter(|name| name.starts_with("loop"))
@@ -211,10 +240,11 @@ pub(crate) fn unescape(text: &str) -> String {
 
 /// The format is documented in proc_swaps(5).
 fn parse_swaps(text: &str) -> Vec<DeviceNumber> {
-    text.lines()
-        .skip(1)
-        .filter_map(|line| block_device(Path::new(&unescape(line.split_whitespace().next()?))))
-        .collect()
+    swap_names(text).filter_map(|name| block_device(Path::new(&name))).collect()
+}
+
+fn swap_names(text: &str) -> impl Iterator<Item = String> {
+    text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).map(unescape)
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub use direct_io::DirectIo;
 pub use disks::{AtomicWrites, Disk, Queue, Scheduler, ZoneModel, Zones};
 pub use file_systems::FileSystem;
 pub use files::{Access, EntryKind, FileFacts, FileKey, Identity};
-pub use in_use::InUse;
+pub use in_use::{InUse, file_in_use};
 pub use limits::{AioRequests, Limit, Limits};
 pub use made_up::MadeUp;
 pub use memory::{HugePages, Memory};

@@ -39,6 +39,10 @@ pub mod structure {
     pub const NAMESPACE: u8 = 0x00;
     /// Of a controller.
     pub const CONTROLLER: u8 = 0x01;
+    /// The list of active namespaces.
+    pub const ACTIVE: u8 = 0x02;
+    /// The list of allocated namespaces, of the whole subsystem.
+    pub const ALLOCATED: u8 = 0x10;
     /// Descriptors that name a namespace.
     pub const DESCRIPTORS: u8 = 0x03;
     /// Of a namespace, for one command set.

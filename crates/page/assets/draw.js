@@ -214,8 +214,11 @@ function figure(title, note, keys, draw, tableOf) {
   new ResizeObserver(() => {
     const width = Math.floor(place.clientWidth);
     if (width > 0 && Math.abs(width - drawn) > 1) {
+      const isFirst = drawn === 0;
       drawn = width;
-      requestAnimationFrame(drawNow);
+      // Without a further frame, as in a browser without a window, the first drawing would never come.
+      if (isFirst) drawNow();
+      else requestAnimationFrame(drawNow);
     }
   }).observe(place);
   return made;

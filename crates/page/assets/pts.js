@@ -115,8 +115,8 @@ function ofSaturation(test) {
   const line = (name, style, key) => ({ name, style, ys: cells.map((cell) => cell[key] ?? null) });
   const note = window ? " The strip marks the first steady state." : "";
   return [
-    chart({ title: "IOPS over what was written", note: `Random writes of 4 KiB, each point a minute.${note}`, xs, lines: [line("IOPS", "s0", "iops")], shades, x, y: { format: plain } }),
-    chart({ title: "Response time over what was written", note: `Mean, and the longest of each minute; logarithmic.${note}`, xs,
+    chart({ title: "IOPS over what was written", note: `Random writes of 4 KiB, each point a cell.${note}`, xs, lines: [line("IOPS", "s0", "iops")], shades, x, y: { format: plain } }),
+    chart({ title: "Response time over what was written", note: `Mean, and the longest of each cell; logarithmic.${note}`, xs,
       lines: [line("mean", "s0", "mean_ns"), line("longest", "s3", "max_ns")], shades, x, y: { format: latency, log: true } })];
 }
 
@@ -156,8 +156,8 @@ const PICTURES = {
   lat: ofLatency,
   wsat: ofSaturation,
   hir: (test) => sequence(test, "Recovery while the host is idle", "IOPS of each access; the grey ones follow without idleness.", "iops", "access"),
-  xsr: (test) => [...sequence(test, "Bandwidth of each stimulus", "A point for each minute.", "bw_bytes", "minute"),
-    ...sequence(test, "Mean response time of each stimulus", "A point for each minute, logarithmic.", "mean_ns", "minute")],
+  xsr: (test) => [...sequence(test, "Bandwidth of each stimulus", "A point for each cell.", "bw_bytes", "cell"),
+    ...sequence(test, "Mean response time of each stimulus", "A point for each cell, logarithmic.", "mean_ns", "cell")],
   dirth: ofDemands,
   ecw: ofDemands,
 };

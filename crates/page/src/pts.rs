@@ -149,7 +149,8 @@ pub fn steady_in_words(test: &Value) -> Option<String> {
     let percent = |value: &Value, limit: &Value| {
         Some(format!("{:.1}% ({:.0}% are allowed)", 100.0 * value.as_f64()?, 100.0 * limit.as_f64()?))
     };
-    let unit = if test["test"] == "wsat" { "minute" } else { "round" };
+    let is_saturation = test["test"] == "wsat";
+    let unit = if is_saturation { "cell" } else { "round" };
     let Some((first, last)) = window["first"].as_u64().zip(window["last"].as_u64()) else {
         return steady.is_object().then(|| format!("No steady state: there are fewer than five {unit}s."));
     };
@@ -161,6 +162,10 @@ pub fn steady_in_words(test: &Value) -> Option<String> {
     );
     Some(match steady["reached"] == true {
         true => format!("Steady state in {unit}s {first} to {last}: the values of {figures}."),
+        // Write saturation has no means.
+        false if is_saturation => {
+            format!("No steady state in {last} {unit}s: in the last five, the values of {figures}.")
+        }
         false => format!(
             "No steady state in {last} {unit}s: in the last five, the values of {figures}. The means are of these {unit}s, and \
              not those of a steady state."
@@ -293,15 +298,23 @@ fn response_times(body: &mut String, test: &Value) {
     );
 }
 
-/// The groups of cells that come once: IOPS and mean response time of each.
-pub fn groups(test: &Value) -> Vec<(String, f64, f64)> {
+/// The groups of cells that come once: the rate in words (IOPS, or the bandwidth where blocks are large) and the mean response
+/// time of each.
+pub fn groups(test: &Value) -> Vec<(String, String, f64)> {
     let cells = list(&test["cells"]);
-    let figures = |cell: &Value| Some((cell["iops"].as_f64()?, cell["mean_ns"].as_f64()?));
+    let is_bandwidth = test["test"] == "xsr";
+    let key = if is_bandwidth { "bw_bytes" } else { "iops" };
+    let figures = |cell: &Value| Some((cell[key].as_f64()?, cell["mean_ns"].as_f64()?));
+    let told = |(name, rate, mean): (String, f64, f64)| {
+        let rate = if is_bandwidth { bandwidth(rate) } else { format!("{} IOPS", count(rate)) };
+        (name, rate, mean)
+    };
     if test["test"] == "wsat" {
-        let ends = [("first minute", cells.first()), ("last minute", cells.last())];
+        let ends = [("first cell", cells.first()), ("last cell", cells.last())];
         return ends
             .into_iter()
-            .filter_map(|(name, cell)| figures(cell?).map(|(iops, mean)| (name.to_owned(), iops, mean)))
+            .filter_map(|(name, cell)| figures(cell?).map(|(rate, mean)| (name.to_owned(), rate, mean)))
+            .map(told)
             .collect();
     }
     let of_group = |group: &Value| {
@@ -311,7 +324,7 @@ pub fn groups(test: &Value) -> Vec<(String, f64, f64)> {
         let sum = found.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         (text(group).to_owned(), sum.0 / count, sum.1 / count)
     };
-    distinct(cells, "group").into_iter().map(of_group).collect()
+    distinct(cells, "group").into_iter().map(of_group).map(told).collect()
 }
 
 /// A row for each group of cells that come once.
@@ -323,14 +336,14 @@ fn totals(body: &mut String, test: &Value) {
     put!(
         body,
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Parts\"><table><caption>Parts of the test</caption><thead><tr>\
-         <th class=\"name\" scope=\"col\">part</th><th scope=\"col\">mean IOPS</th><th scope=\"col\">mean response time</th></tr></thead><tbody>\n"
+         <th class=\"name\" scope=\"col\">part</th><th scope=\"col\">mean rate</th><th scope=\"col\">mean response time</th></tr></thead><tbody>\n"
     );
-    for (name, iops, mean) in groups {
+    for (name, rate, mean) in groups {
         put!(
             body,
             "<tr><th class=\"name\" scope=\"row\">{}</th><td>{}</td><td>{}</td></tr>\n",
             short(&name),
-            count(iops),
+            escaped(&rate),
             latency(mean)
         );
     }
@@ -371,6 +384,10 @@ mod tests {
             json!({"test": "iops", "steady": {"reached": is_reached, "tracked": "0/100 4 KiB", "excursion_limit": 0.2, "slope_limit": 0.1,
                 "window": {"first": 21, "last": 25, "excursion": 0.201, "slope": 0.04}}})
         };
+        let mut saturation = test(false);
+        saturation["test"] = "wsat".into();
+        let words = steady_in_words(&saturation).unwrap();
+        assert!(words.starts_with("No steady state in 25 cells") && !words.contains("means"), "{words}");
         let steady = steady_in_words(&test(true)).unwrap();
         assert!(
             steady.starts_with("Steady state in rounds 21 to 25: the values of 0/100 4 KiB differ by 20.1%"),

@@ -79,6 +79,48 @@ impl Directory {
         }
     }
 
+    /// Opens a directory in which the same runs were interrupted, under the named place or under the usual name with any
+    /// number. It never makes one.
+    pub fn resume(place: Place, what: &str, mut plan: Value) -> Result<Directory, String> {
+        /// More numbers than anyone has.
+        const NUMBERS: u32 = 999;
+        (plan[BEGUN], plan[FINISHED]) = (Value::Null, Value::Null);
+        let (usual, numbers) = match place {
+            Place::Named(path) => (path, 1),
+            Place::Usual(path) => (path, NUMBERS),
+        };
+        let mut refusals = Vec::new();
+        for number in 1..=numbers {
+            let path = if number == 1 { usual.clone() } else { numbered(&usual, number) };
+            if !path.join(PLAN).exists() {
+                continue;
+            }
+            match Self::at(&path, what, &plan, &|_| Ok(())) {
+                Ok(directory) if directory.begun_before.is_some() => return Ok(directory),
+                Ok(_) => refusals.push(format!("{}: its plan does not say when it began", path.display())),
+                Err(Refusal::Failed(why)) => return Err(why),
+                Err(Refusal::Taken(why)) => {
+                    let found = std::fs::read_to_string(path.join(PLAN)).unwrap_or_default();
+                    let found: Value = serde_json::from_str(&found).unwrap_or_default();
+                    refusals.push(match difference(&found, &plan, "") {
+                        Some(difference) => format!("{} is another one: {difference}", path.display()),
+                        None => why,
+                    });
+                }
+            }
+        }
+        if refusals.is_empty() {
+            return Err(format!(
+                "--resume: {}: there is no procedure that was interrupted; name its directory with --output",
+                usual.display()
+            ));
+        }
+        Err(format!(
+            "--resume: there is no procedure that was interrupted and has these options; nothing was begun: {}",
+            refusals.join("; ")
+        ))
+    }
+
     fn at(
         path: &Path,
         what: &str,
@@ -216,6 +258,19 @@ impl Directory {
         within.dedup();
         // Directories stay if they contain other files.
         within.iter().chain([&self.path]).for_each(|path| drop(std::fs::remove_dir(path)));
+    }
+}
+
+/// The first value in which the plan of a directory differs from another one. Values that are `null` do not count.
+fn difference(found: &Value, plan: &Value, name: &str) -> Option<String> {
+    match plan {
+        Value::Null => None,
+        Value::Object(members) => members.iter().find_map(|(key, value)| {
+            let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+            difference(&found[key.as_str()], value, &name)
+        }),
+        _ if found == plan => None,
+        _ => Some(format!("{name} is {found} there and {plan} now")),
     }
 }
 

@@ -29,7 +29,6 @@ use iolite_procedures::pts::{Done, Figures, Settings, Step, Unit, discard, units
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::path::PathBuf;
 use target::Target;
 
 /// The answer as text, and the exit status.
@@ -47,12 +46,14 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         Some(path) => Place::Named(path.into()),
         None => Place::Usual(target.usual_place()),
     };
-    if asked.has("resume") {
-        check_resumable(&place)?;
-    }
     let plan = described(&target, &choices);
-    let directory = Directory::open(place, "pts", plan, &|_| Ok(()))?;
-    if directory.begun_before.is_some() && !asked.has("resume") {
+    let is_resumed = asked.has("resume");
+    let directory = if is_resumed {
+        Directory::resume(place, "pts", plan)?
+    } else {
+        Directory::open(place, "pts", plan, &|_| Ok(()))?
+    };
+    if directory.begun_before.is_some() && !is_resumed {
         return Err(format!(
             "{}: this procedure was interrupted; --resume continues it, and --output=DIRECTORY begins another one",
             directory.path.display()
@@ -63,20 +64,6 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         End::Through { text, is_good } => Ok((text, u8::from(!is_good))),
         End::Interrupted => Ok((String::new(), INTERRUPTED)),
     }
-}
-
-/// Whether there is anything to resume: nothing is made otherwise.
-fn check_resumable(place: &Place) -> Result<(), String> {
-    let path: &PathBuf = match place {
-        Place::Named(path) | Place::Usual(path) => path,
-    };
-    if path.join("plan.json").exists() {
-        return Ok(());
-    }
-    Err(format!(
-        "--resume: {}: there is no procedure that was interrupted; name its directory with --output",
-        path.display()
-    ))
 }
 
 /// The description by which a resumed procedure is recognised as the same.

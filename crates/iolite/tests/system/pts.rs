@@ -66,6 +66,11 @@ fn nothing_is_destroyed_by_mistake() {
     refused("pts file --allow-file --destroy=file --purge=format", "this is for NVMe namespaces");
     refused("pts file --allow-file --destroy=file --resume", "there is no procedure that was interrupted");
     refused("pts file --allow-file --destroy=file --depth=9999", "must be at most 4096");
+    // Another procedure is not resumed, and none is begun.
+    fs::create_dir(dir.path().join("file.pts")).unwrap();
+    fs::write(dir.path().join("file.pts/plan.json"), "{}").unwrap();
+    refused("pts file --allow-file --destroy=file --resume", "nothing was begun: file.pts is another one:");
+    fs::remove_dir_all(dir.path().join("file.pts")).unwrap();
     let shown = ours().line(dir.path(), "pts file --allow-file --show-job --test=all --cell=10ms").ok();
     fs::write(dir.path().join("shown.fio"), &shown.stdout).unwrap();
     ours().line(dir.path(), "--parse-only shown.fio").ok();
@@ -89,6 +94,14 @@ fn a_device_in_use_is_refused() {
     let run = ours().line(dir.path(), &small(&mounted.device.path, "")).refused();
     run.says("it is mounted on");
     assert_eq!(fs::read_to_string(mounted.directory.join("precious")).unwrap(), "data");
+}
+
+#[test]
+fn the_file_below_a_loop_device_is_refused() {
+    let dir = scratch();
+    let _device = or_skip!(Loop::new(dir.path(), 32 << 20));
+    let run = ours().line(dir.path(), "pts loop.img --allow-file --destroy=loop.img").refused();
+    run.says("is built on it; a file in use is never written to");
 }
 
 #[test]
@@ -138,6 +151,7 @@ fn a_whole_procedure_on_a_loop_device() {
     assert!(run.stdout.contains("NOT CONFORMING: cells do not take a minute"), "{run}");
     // It is finished: the same command begins no other one here, and there is nothing to resume.
     ours().line(dir.path(), &line).refused().says("this pts was finished");
+    ours().line(dir.path(), &format!("{line} --resume")).refused().says("this pts was finished");
     let table = ours().line(dir.path(), "compare r r/result.json").ok();
     assert!(table.stdout.contains("0/100 1024 KiB") && table.stdout.contains("+0.00%"), "{table}");
     assert!(table.stdout.contains("Note: base does not conform"), "{table}");

@@ -50,6 +50,45 @@ impl Erasures {
     }
 }
 
+/// How many namespaces the subsystem has, whether they are attached or not; `None` = this cannot be known.
+///
+/// # Errors
+/// The user may not ask the controller.
+pub fn namespaces(device: RawFd) -> io::Result<Option<usize>> {
+    let controller = identify(device, 0, structure::CONTROLLER, NVM)?;
+    let list = match source(&controller[..]) {
+        Source::One => return Ok(Some(1)),
+        Source::Unknown => return Ok(None),
+        Source::Allocated => structure::ALLOCATED,
+        Source::Active => structure::ACTIVE,
+    };
+    let list = identify(device, 0, list, NVM)?;
+    Ok(Some(list.chunks_exact(4).take_while(|number| *number != [0; 4]).count()))
+}
+
+/// What says how many namespaces there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// There can be only one.
+    One,
+    /// The list of allocated ones.
+    Allocated,
+    /// The list of active ones: there is no other controller, and none is managed.
+    Active,
+    Unknown,
+}
+
+fn source(controller: &[u8]) -> Source {
+    const MANAGEMENT: u8 = 1 << 3;
+    const SEVERAL_CONTROLLERS: u8 = 1 << 1;
+    match () {
+        () if controller[516..520] == [1, 0, 0, 0] => Source::One,
+        () if controller[256] & MANAGEMENT != 0 => Source::Allocated,
+        () if controller[76] & SEVERAL_CONTROLLERS == 0 => Source::Active,
+        () => Source::Unknown,
+    }
+}
+
 /// How far a sanitize operation is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sanitized {
@@ -175,6 +214,18 @@ mod tests {
             has_write_cache: true,
         };
         assert_eq!(Erasures::read(&controller), all);
+    }
+
+    #[test]
+    fn namespaces_are_counted_where_all_are_known() {
+        let mut controller = [0; 4096];
+        assert_eq!(source(&controller), Source::Active);
+        controller[76] = 2;
+        assert_eq!(source(&controller), Source::Unknown);
+        controller[256] = 8;
+        assert_eq!(source(&controller), Source::Allocated);
+        controller[516] = 1;
+        assert_eq!(source(&controller), Source::One);
     }
 
     #[test]

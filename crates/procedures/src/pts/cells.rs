@@ -138,10 +138,8 @@ impl Cell {
         if self.is_random {
             job.set("norandommap", 1);
         }
-        // Sequential I/O of one cell goes on where the one before ended, unless little is left.
-        let skipped = if settings.range.saturating_sub(skipped) < settings.range / 16 { 0 } else { skipped };
         job.set("offset", skipped);
-        job.set("size", settings.range - skipped);
+        job.set("size", settings.range.saturating_sub(skipped));
         if self.wait > 0.0 {
             job.set("startdelay", format!("{:.0}ms", self.wait * 1000.0));
         }

@@ -391,7 +391,7 @@ impl<'a> Walk<'a> {
         let mut written = 0_u64;
         for round in 1..=self.settings.repeats(DAY) {
             let cell = Cell::random(self.settings, 0, 4096);
-            written += self.single("rounds", &format!("{round:04}"), cell, 0)?.written;
+            written = written.saturating_add(self.single("rounds", &format!("{round:04}"), cell, 0)?.written);
             if written >= enough {
                 break;
             }
@@ -453,9 +453,11 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Where sequential I/O goes on: whole MiB, from the beginning again at the end of the range.
+/// Where sequential I/O goes on: in whole MiB where the cell before ended. If the rest is smaller than what that cell moved, the
+/// next one would only repeat the rest, so it begins at the beginning.
 fn place_after(settings: &Settings, place: u64, moved: u64) -> u64 {
-    (place + (moved >> 20 << 20)) % settings.range.max(1)
+    let next = place.saturating_add(moved >> 20 << 20);
+    if settings.range.saturating_sub(next) < moved { 0 } else { next }
 }
 
 /// The points of demand: the highest rate with a mean response time below the ceiling of the class, one I/O in flight, and the

@@ -47,8 +47,10 @@ impl Figures {
                 figures.iops += number(measured, "iops");
                 figures.bandwidth += bandwidth(measured);
                 let bytes = number(measured, "io_bytes") as u64;
-                figures.moved += bytes;
-                figures.written += if direction == "write" { bytes } else { 0 };
+                figures.moved = figures.moved.saturating_add(bytes);
+                if direction == "write" {
+                    figures.written = figures.written.saturating_add(bytes);
+                }
                 figures.seconds = figures.seconds.max(number(measured, "runtime") / 1000.0);
                 let latency = &measured["lat_ns"];
                 ios += number(latency, "N");

@@ -167,7 +167,7 @@ fn percentiles(figures: &Figures) -> Value {
 /// A cell that comes once. `written`: bytes that were written before it, and then after it.
 fn of_single(single: &Single<'_>, written: &mut u64) -> Value {
     let Figures { iops, bandwidth, mean_ns, max_ns, .. } = *single.figures;
-    *written += single.figures.written;
+    *written = written.saturating_add(single.figures.written);
     let mut told = described(&single.cell);
     told.insert("group".to_owned(), single.group.clone().into());
     told.insert("iops".to_owned(), iops.into());

@@ -135,6 +135,24 @@ fn each_size_of_throughput_is_a_test_of_its_own() {
     };
     run(unit, &enterprise, &mut device);
     assert_eq!(offsets, [0, 3 << 30, 6 << 30, 9 << 30, 12 << 30]);
+    // Where the rest is too small for another cell, it begins again: no cell repeats a small rest.
+    offsets.clear();
+    let small = Settings { range: 8 << 30, ..enterprise.clone() };
+    let mut device = |step: &Step| {
+        if let Step::Run { case, .. } = step
+            && case.name.contains("-0r-")
+        {
+            let of = |option: &str| {
+                let found = case.job.lines().find_map(|line| line.strip_prefix(option));
+                found.unwrap().parse::<u64>().unwrap()
+            };
+            assert_eq!(of("offset=") + of("size="), 8 << 30);
+            offsets.push(of("offset="));
+        }
+        Figures { moved: 3 << 30, written: 3 << 30, ..at(1000.0) }
+    };
+    run(&units(&small)[0], &small, &mut device);
+    assert_eq!(offsets, [0, 3 << 30, 0, 3 << 30, 0]);
 }
 
 #[test]

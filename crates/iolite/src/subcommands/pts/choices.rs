@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 pub struct Choices {
     pub settings: Settings,
     pub purge: Purge,
+    /// What of `--test=all` is impossible here.
+    pub left_out: Option<String>,
 }
 
 impl Choices {
@@ -33,6 +35,7 @@ impl Choices {
                 number => Ok(number.map(|number| number as u32)),
             }
         };
+        let (tests, left_out) = tests(asked, target.block)?;
         let settings = Settings {
             file: target.path.display().to_string(),
             is_file: target.is_file,
@@ -41,7 +44,7 @@ impl Choices {
             range: range(asked, target, class, is_quick)?,
             block: target.block,
             class,
-            tests: tests(asked)?,
+            tests,
             threads: number("threads")?,
             depth: number("depth")?,
             pattern: pattern(asked.value("pattern"))?,
@@ -55,7 +58,7 @@ impl Choices {
                 bytes(target.block as f64)
             ));
         }
-        Ok(Choices { settings, purge: Purge::of(asked.value("purge"))? })
+        Ok(Choices { settings, purge: Purge::of(asked.value("purge"))?, left_out })
     }
 
     /// The parameters of the header.
@@ -75,14 +78,18 @@ impl Choices {
     }
 }
 
-/// The tests, in the order of the specification.
-fn tests(asked: &Asked) -> Result<Vec<Test>, String> {
+/// The tests, in the order of the specification, and what of all of them is left out for this smallest block.
+fn tests(asked: &Asked, block: u64) -> Result<(Vec<Test>, Option<String>), String> {
     let words: Vec<&str> = asked.values("test").flat_map(|list| list.split(',')).map(str::trim).collect();
     if words.is_empty() {
-        return Ok(Test::USUAL.to_vec());
+        return Ok((Test::USUAL.to_vec(), None));
     }
     if words == ["all"] {
-        return Ok(Test::ALL.to_vec());
+        let is_possible = |test: &Test| *test != Test::Composite || block <= 512;
+        let possible: Vec<Test> = Test::ALL.into_iter().filter(is_possible).collect();
+        let words = "the composite block size workload (ecw) is left out, because the device has no blocks of 0.5 KiB";
+        let left_out = (possible.len() < Test::ALL.len()).then(|| words.to_owned());
+        return Ok((possible, left_out));
     }
     let mut found = Vec::new();
     for word in words {
@@ -92,7 +99,7 @@ fn tests(asked: &Asked) -> Result<Vec<Test>, String> {
         })?;
         found.push(test);
     }
-    Ok(Test::ALL.into_iter().filter(|test| found.contains(test)).collect())
+    Ok((Test::ALL.into_iter().filter(|test| found.contains(test)).collect(), None))
 }
 
 /// Seconds of a cell.

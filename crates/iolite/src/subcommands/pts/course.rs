@@ -75,7 +75,7 @@ impl Course {
             .map_err(|error| format!("signals cannot be received: {error}"))?;
         let header = Header::of(&target, &choices, &directory);
         Ok(Course {
-            state: State::read(&directory),
+            state: State::read(&directory)?,
             target,
             choices,
             directory,
@@ -96,9 +96,14 @@ impl Course {
             }
             return Err(why);
         }
-        let course = self.begin().and_then(|()| self.run());
+        // What was noted stays as it is if it does not begin.
+        let course = self.begin().and_then(|()| {
+            let course = self.run();
+            self.progress.clear();
+            self.rest();
+            course
+        });
         self.progress.clear();
-        self.restore_cache();
         let place = self.directory.path.display().to_string();
         match course {
             Ok(()) => {
@@ -184,8 +189,17 @@ impl Course {
                     Ok(_) => break,
                     Err(next) => next.step,
                 };
-                let Some(report) = self.directory.report(&file_of(step.name()))? else { return Ok(()) };
-                self.take(step.name(), &report)?;
+                let file = self.directory.path.join(file_of(step.name()));
+                let taken = match self.directory.report(&file_of(step.name())) {
+                    Ok(None) => return Ok(()),
+                    Ok(Some(report)) => self.take(step.name(), &report),
+                    // Damage is in what can be read.
+                    Err(why) if std::fs::read(&file).is_ok() => Err(why),
+                    Err(why) => return Err(why.into()),
+                };
+                if let Err(why) = taken {
+                    self.begin_again(&unit, &format!("{} is damaged: {why}", file.display()));
+                }
             }
         }
         Ok(())
@@ -193,6 +207,29 @@ impl Course {
 
     fn attempt(&self, unit: &Unit) -> u32 {
         self.state.attempts.get(&unit.name).copied().unwrap_or(1)
+    }
+
+    /// A unit whose report is damaged is repeated, and so are those after it, whose device it changes.
+    fn begin_again(&mut self, unit: &Unit, why: &str) {
+        let words =
+            format!("{}: all of it is repeated, from the purge and the preconditioning on: {why}", unit.name);
+        self.progress.tell(&words);
+        self.state.interruptions.push(words);
+        let all = units(&self.choices.settings);
+        let place = all.iter().position(|one| one.name == unit.name).unwrap_or(0);
+        for later in &all[place..] {
+            let has = |attempt: u32| {
+                let nothing = Done::new();
+                let first = later.walk(&self.choices.settings, attempt, &nothing).err();
+                first.is_some_and(|next| self.directory.has(&file_of(next.step.name())))
+            };
+            let mut attempt = self.attempt(later);
+            while has(attempt) && attempt < u32::MAX {
+                attempt += 1;
+            }
+            self.state.attempts.insert(later.name.clone(), attempt);
+            self.state.interrupted.remove(&later.name);
+        }
     }
 
     /// Takes the figures of a report.
@@ -223,12 +260,13 @@ impl Course {
                     Some(running) if *running == case.name => format!("{} is repeated", case.name),
                     _ => format!("it goes on with {}", case.name),
                 };
-                self.header.take_interruption(&unit.name);
+                self.state.interrupted.insert(unit.name.clone());
                 format!("{}: {repeated}; the device was not written meanwhile ({how})", unit.name)
             }
             (Step::Run { .. }, Since::Written(why)) => {
-                let attempt = self.attempt(unit) + 1;
+                let attempt = self.attempt(unit).saturating_add(1);
                 self.state.attempts.insert(unit.name.clone(), attempt);
+                self.state.interrupted.remove(&unit.name);
                 format!(
                     "{}: all of it is repeated, from the purge and the preconditioning on: {why}",
                     unit.name
@@ -237,6 +275,7 @@ impl Course {
         };
         self.progress.tell(&words);
         self.state.interruptions.push(words);
+        self.state.is_at_rest = true;
         Ok(self.state.note(&self.directory, &self.target)?)
     }
 
@@ -255,7 +294,7 @@ impl Course {
             between(least, most),
             self.directory.path.display()
         ));
-        for why in self.header.deviations.clone() {
+        for why in self.header.deviations(&self.state) {
             self.progress.tell(&format!("not conforming to the specification: {why}"));
         }
     }
@@ -342,6 +381,9 @@ impl Course {
         if self.signals.next().is_some() {
             return Err(Stop::Interrupted);
         }
+        // A procedure takes days, and a path is only a name.
+        self.target.check_still()?;
+        self.state.is_at_rest = false;
         self.state.running = Some(step.name().to_owned());
         self.state.amount = match &step {
             Step::Purge(_) => self.choices.settings.capacity,
@@ -371,8 +413,11 @@ impl Course {
             way => format!("the device is purged: {}", way.words()),
         };
         self.progress.tell(&format!("{}: {words}", unit.name));
-        let (purge, target, progress) = (&self.choices.purge, &self.target, &mut self.progress);
-        let (mut report, words) = match purge.perform(target, &mut |words| progress.tell(words))? {
+        let Course { choices, target, progress, signals, .. } = &mut *self;
+        let mut watch =
+            purge::Watch { tell: &mut |words| progress.tell(words), is_ended: &|| signals.next().is_some() };
+        let (mut report, words) = match choices.purge.perform(target, &mut watch)? {
+            purge::Done::Interrupted => return Err(Stop::Interrupted),
             purge::Done::Purged(words) => (json!({"jobs": []}), words),
             purge::Done::Not => (json!({"jobs": []}), "not purged".to_owned()),
             purge::Done::ByJob(words) => {
@@ -409,34 +454,45 @@ impl Course {
         }
     }
 
-    /// Keeps the report of a step, durably, and takes its figures.
+    /// Takes the figures of a step, and keeps its report, durably. A report without figures is not kept.
     fn keep(&mut self, name: &str, report: &Value) -> Result<(), String> {
-        self.directory.write(&file_of(name), &format!("{report}\n"))?;
-        self.take(name, report)
+        self.take(name, report)?;
+        self.directory.write(&file_of(name), &format!("{report}\n"))
     }
 
-    /// Restores the write cache.
-    fn restore_cache(&mut self) {
-        let Some(was) = self.state.cache_was.take() else { return };
-        if cache::is_on(&self.target) != Some(was) {
-            match cache::set(&self.target, was) {
-                cache::Set::Wanted | cache::Set::Absent => {}
-                cache::Set::Not(why) => {
-                    let word = if was { "on" } else { "off" };
-                    self.progress.tell(&format!(
-                        "the write cache could not be switched {word} again, as it was: {why}"
-                    ));
-                }
-            }
+    /// Nothing runs any more: restores the write cache, and notes the counters, so that all later writes are those of others.
+    fn rest(&mut self) {
+        if let Err(why) = self.target.check_identity() {
+            self.progress.tell(&why);
+            return;
         }
+        self.restore_cache();
+        self.state.is_at_rest = true;
         if let Err(why) = self.state.note(&self.directory, &self.target) {
             self.progress.tell(&why);
         }
     }
 
+    /// Restores the write cache. How it was is forgotten only when that is done.
+    fn restore_cache(&mut self) {
+        let Some(was) = self.state.cache_was else { return };
+        let set = match cache::is_on(&self.target) {
+            Some(is_on) if is_on == was => cache::Set::Wanted,
+            _ => cache::set(&self.target, was),
+        };
+        match set {
+            cache::Set::Wanted | cache::Set::Absent => self.state.cache_was = None,
+            cache::Set::Not(why) => {
+                let word = if was { "on" } else { "off" };
+                self.progress
+                    .tell(&format!("the write cache could not be switched {word} again, as it was: {why}"));
+            }
+        }
+    }
+
     /// The result so far.
     fn result(&self, is_complete: bool) -> Value {
-        self.header.result(&self.tests, &self.state.interruptions, is_complete)
+        self.header.result(&self.tests, &self.state, is_complete)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::cache::Set;
 use super::choices::Choices;
 use super::purge::Purge;
+use super::state::State;
 use super::target::Target;
 use crate::messages::program;
 use crate::run_series::directory::Directory;
@@ -27,8 +28,8 @@ pub struct Header {
     purges: Map<String, Value>,
     cache: Value,
     begun_ms: u64,
-    /// Why the result does not conform.
-    pub deviations: Vec<String>,
+    /// Why the result does not conform, apart from interruptions.
+    deviations: Vec<String>,
 }
 
 impl Header {
@@ -39,6 +40,7 @@ impl Header {
         }
         let machine: Map<String, Value> =
             about::this_host().into_iter().map(|(name, value)| (name, value.into())).collect();
+        deviations.extend(choices.left_out.clone());
         Header {
             device: target.facts(),
             machine: machine.into(),
@@ -68,22 +70,24 @@ impl Header {
         };
     }
 
-    /// A unit was interrupted, and goes on.
-    pub fn take_interruption(&mut self, unit: &str) {
-        self.deviations.push(format!("{unit} was interrupted, and went on"));
+    /// Why the result does not conform, with the units that went on after an interruption.
+    pub fn deviations(&self, state: &State) -> Vec<String> {
+        let interrupted = state.interrupted.iter().map(|unit| format!("{unit} was interrupted, and went on"));
+        self.deviations.iter().cloned().chain(interrupted).collect()
     }
 
     /// The result.
-    pub fn result(&self, tests: &[Value], interruptions: &[String], is_complete: bool) -> Value {
+    pub fn result(&self, tests: &[Value], state: &State, is_complete: bool) -> Value {
         let program = program(NAME);
+        let deviations = self.deviations(state);
         json!({
             MARK: VERSION,
             "specification": SPECIFICATION,
             "disclaimer": DISCLAIMER,
             "complete": is_complete,
-            "conforming": is_complete && self.deviations.is_empty(),
-            "deviations": self.deviations,
-            "interruptions": interruptions,
+            "conforming": is_complete && deviations.is_empty(),
+            "deviations": deviations,
+            "interruptions": state.interruptions,
             "program": program.own_version,
             "begun_ms": self.begun_ms,
             "ended_ms": now_ms(),
@@ -148,8 +152,8 @@ fn of_test(out: &mut String, test: &Value) {
         "dirth" | "ecw" => demands(out, test),
         _ => {}
     }
-    for (group, iops, mean) in iolite_page::groups(test) {
-        line!(out, "  {group}: {} IOPS, {} on average", count(iops), latency(mean));
+    for (group, rate, mean) in iolite_page::groups(test) {
+        line!(out, "  {group}: {rate}, {} on average", latency(mean));
     }
 }
 

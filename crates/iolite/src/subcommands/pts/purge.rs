@@ -37,6 +37,33 @@ pub enum Done {
     ByJob(String),
     /// It was not purged.
     Not,
+    /// A signal came while the device was at work; it goes on by itself.
+    Interrupted,
+}
+
+/// What a purge says and asks while the device is at work.
+pub struct Watch<'a> {
+    pub tell: &'a mut dyn FnMut(&str),
+    pub is_ended: &'a dyn Fn() -> bool,
+}
+
+impl Watch<'_> {
+    /// Asks `look` until it is done: it answers with the words for how far the device is, or `None` at the end. Returns
+    /// whether it came to its end.
+    fn wait(&mut self, look: &mut dyn FnMut() -> Result<Option<String>, String>) -> Result<bool, String> {
+        let mut before = String::new();
+        loop {
+            std::thread::sleep(LOOK);
+            if (self.is_ended)() {
+                return Ok(false);
+            }
+            let Some(words) = look()? else { return Ok(true) };
+            if words != before {
+                (self.tell)(&words);
+                before = words;
+            }
+        }
+    }
 }
 
 impl Purge {
@@ -121,11 +148,15 @@ impl Purge {
         }
     }
 
-    /// Does it. `is_ended`: whether the procedure has been interrupted meanwhile; `tell` says how far it is.
-    pub fn perform(&self, target: &Target, tell: &mut dyn FnMut(&str)) -> Result<Done, String> {
+    /// Does it.
+    pub fn perform(&self, target: &Target, watch: &mut Watch<'_>) -> Result<Done, String> {
         match self {
             Purge::Format => format(target).map(Done::Purged),
-            Purge::Sanitize => sanitize(target, tell).map(Done::Purged),
+            Purge::Sanitize if target.kind() == "NVMe namespace" => sanitize_nvme(target, watch),
+            Purge::Sanitize => match sanitize_scsi(target, watch)? {
+                Some(done) => Ok(done),
+                None => Err(format!("--purge=sanitize: {}: the disk does not know the command", target.name)),
+            },
             Purge::Discard => Ok(Done::ByJob("discards of all blocks".to_owned())),
             Purge::None => Ok(Done::Not),
             Purge::Run(command) => run(command, target).map(Done::Purged),
@@ -133,12 +164,11 @@ impl Purge {
                 Some(Purge::Auto | Purge::None | Purge::Run(_)) | None => Ok(Done::Not),
                 // A SCSI disk that knows no SANITIZE may know discards.
                 Some(Purge::Sanitize) if target.kind() == "SCSI disk" && discards(target) => {
-                    match sanitize(target, tell) {
-                        Ok(words) => Ok(Done::Purged(words)),
-                        Err(why) => Ok(Done::ByJob(format!("discards of all blocks ({why})"))),
-                    }
+                    let by_job =
+                        || Done::ByJob("discards of all blocks (the disk does not know SANITIZE)".to_owned());
+                    Ok(sanitize_scsi(target, watch)?.unwrap_or_else(by_job))
                 }
-                Some(way) => way.perform(target, tell),
+                Some(way) => way.perform(target, watch),
             },
         }
     }
@@ -186,44 +216,70 @@ impl<'a> Nvme<'a> {
 
     fn check_format(&self) -> Result<(), String> {
         let told = |why: String| Err(format!("--purge=format: {}: {why}", self.target.name));
+        if !self.can.formats {
+            return told("the device does not know the command".to_owned());
+        }
+        if !self.can.formats_all {
+            return Ok(());
+        }
         match self.others() {
-            _ if !self.can.formats => told("the device does not know the command".to_owned()),
-            others if self.can.formats_all && !others.is_empty() => told(format!(
+            Ok(others) if others.is_empty() => Ok(()),
+            Ok(others) => told(format!(
                 "on this device the command erases all namespaces, and there are others: {}",
                 others.join(", ")
             )),
-            _ => Ok(()),
+            Err(why) => told(format!("on this device the command erases all namespaces, and {why}")),
         }
     }
 
     /// Whether it can be sanitized; returns whether by a new key.
     fn check_sanitize(&self) -> Result<bool, String> {
         let told = |why: String| Err(format!("--purge=sanitize: {}: {why}", self.target.name));
+        if !self.can.erases_blocks && !self.can.changes_key {
+            return told("the device does not know the command".to_owned());
+        }
         match self.others() {
-            _ if !self.can.erases_blocks && !self.can.changes_key => {
-                told("the device does not know the command".to_owned())
-            }
-            others if !others.is_empty() => told(format!(
-                "the command erases all namespaces, and there are others: {}",
+            Ok(others) if others.is_empty() => Ok(!self.can.erases_blocks),
+            Ok(others) => told(format!(
+                "the command erases all namespaces of the subsystem, and there are others: {}",
                 others.join(", ")
             )),
-            _ => Ok(!self.can.erases_blocks),
+            Err(why) => told(format!("the command erases all namespaces of the subsystem, and {why}")),
         }
     }
 
-    /// The other namespaces of its controller.
-    fn others(&self) -> Vec<String> {
-        let Some(disk) = &self.target.disk else { return Vec::new() };
-        let entries = std::fs::read_dir(disk.directory.join("device")).into_iter().flatten().flatten();
-        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    /// The other namespaces: those that the kernel shows, and those that only the controller knows.
+    ///
+    /// # Errors
+    /// It cannot be known whether there are any.
+    fn others(&self) -> Result<Vec<String>, String> {
+        let Some(disk) = &self.target.disk else {
+            return Err("/sys does not show whether there are others".to_owned());
+        };
+        let place = disk.directory.join("device");
+        let told = |error: std::io::Error| {
+            format!("whether there are others cannot be read: {}: {error}", place.display())
+        };
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&place).map_err(told)? {
+            names.push(entry.map_err(told)?.file_name().to_string_lossy().into_owned());
+        }
         let is_other = |name: &String| {
             let number = name.strip_prefix("nvme").and_then(|rest| rest.split_once('n'));
             *name != disk.name
                 && number.is_some_and(|(_, number)| number.bytes().all(|byte| byte.is_ascii_digit()))
         };
-        let mut names: Vec<String> = names.filter(is_other).collect();
+        names.retain(is_other);
         names.sort();
-        names
+        if !names.is_empty() {
+            return Ok(names);
+        }
+        match nvme::namespaces(self.file.as_raw_fd()) {
+            Ok(Some(1)) => Ok(Vec::new()),
+            Ok(Some(count)) => Ok(vec![format!("the controller counts {count} in all")]),
+            Ok(None) => Err("the controller cannot tell whether there are others".to_owned()),
+            Err(error) => Err(format!("the controller does not tell whether there are others: {error}")),
+        }
     }
 }
 
@@ -234,44 +290,43 @@ fn format(target: &Target) -> Result<String, String> {
     Ok("NVMe Format NVM with an erasure of user data".to_owned())
 }
 
-fn sanitize(target: &Target, tell: &mut dyn FnMut(&str)) -> Result<String, String> {
-    if target.kind() == "NVMe namespace" {
-        return sanitize_nvme(target, tell);
-    }
+/// `None` = the disk does not know the command.
+fn sanitize_scsi(target: &Target, watch: &mut Watch<'_>) -> Result<Option<Done>, String> {
     let told = |error: std::io::Error| {
         format!("{}: SANITIZE: {}", target.name, iolite_types::describe_error(&error))
     };
-    let file = OpenOptions::new().read(true).write(true).open(&target.path).map_err(told)?;
-    scsi::sanitize(file.as_raw_fd()).map_err(told)?;
-    loop {
-        std::thread::sleep(LOOK);
-        match scsi::sanitized(file.as_raw_fd()).map_err(told)? {
-            scsi::Sanitized::Done => return Ok("SCSI SANITIZE, block erase".to_owned()),
-            scsi::Sanitized::Failed => return Err(format!("{}: SANITIZE failed", target.name)),
-            scsi::Sanitized::Going(share) => {
-                let share = share.map(|share| format!(", {:.0}%", 100.0 * share)).unwrap_or_default();
-                tell(&format!("the device is sanitized{share}"));
-            }
-        }
+    // Exclusively, so that nothing can begin to use it.
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(libc::O_EXCL);
+    let file = options.open(&target.path).map_err(told)?;
+    match scsi::sanitize(file.as_raw_fd()) {
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(None),
+        begun => begun.map_err(told)?,
     }
+    let is_done = watch.wait(&mut || match scsi::sanitized(file.as_raw_fd()).map_err(told)? {
+        scsi::Sanitized::Done => Ok(None),
+        scsi::Sanitized::Failed => Err(format!("{}: SANITIZE failed", target.name)),
+        scsi::Sanitized::Going(share) => {
+            let share = share.map(|share| format!(", {:.0}%", 100.0 * share)).unwrap_or_default();
+            Ok(Some(format!("the device is sanitized{share}")))
+        }
+    })?;
+    let purged = Done::Purged("SCSI SANITIZE, block erase".to_owned());
+    Ok(Some(if is_done { purged } else { Done::Interrupted }))
 }
 
-fn sanitize_nvme(target: &Target, tell: &mut dyn FnMut(&str)) -> Result<String, String> {
+fn sanitize_nvme(target: &Target, watch: &mut Watch<'_>) -> Result<Done, String> {
     let told = |error: std::io::Error| format!("{}: Sanitize: {error}", target.name);
     let device = Nvme::open(target)?;
     let by_key = device.check_sanitize()?;
     nvme::sanitize(device.file.as_raw_fd(), by_key).map_err(told)?;
-    loop {
-        std::thread::sleep(LOOK);
-        match nvme::sanitized(device.file.as_raw_fd()).map_err(told)? {
-            nvme::Sanitized::Done => {
-                let how = if by_key { "crypto erase" } else { "block erase" };
-                return Ok(format!("NVMe Sanitize, {how}"));
-            }
-            nvme::Sanitized::Failed => return Err(format!("{}: Sanitize failed", target.name)),
-            nvme::Sanitized::Going(share) => tell(&format!("the device is sanitized, {:.0}%", 100.0 * share)),
-        }
-    }
+    let is_done = watch.wait(&mut || match nvme::sanitized(device.file.as_raw_fd()).map_err(told)? {
+        nvme::Sanitized::Done => Ok(None),
+        nvme::Sanitized::Failed => Err(format!("{}: Sanitize failed", target.name)),
+        nvme::Sanitized::Going(share) => Ok(Some(format!("the device is sanitized, {:.0}%", 100.0 * share))),
+    })?;
+    let how = if by_key { "crypto erase" } else { "block erase" };
+    Ok(if is_done { Done::Purged(format!("NVMe Sanitize, {how}")) } else { Done::Interrupted })
 }
 
 /// Runs the user's command, which has the device in its environment.

@@ -12,13 +12,16 @@ use iolite_host::Disk;
 use iolite_os::nvme::erasure;
 use iolite_page::text::bytes;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
 /// The file of the state.
 const FILE: &str = "state.json";
+/// The counters that were noted while a case ran. It is not forced to the disk, so a loss of power may damage it.
+const PASSING: &str = "passing.json";
 /// Sectors of the kernel's counters.
 const SECTOR: u64 = 512;
 /// Bytes of a unit of an NVMe device's counter.
@@ -54,11 +57,16 @@ impl Counters {
         let is_nvme = asks && target.kind() == "NVMe namespace";
         let modified = || {
             let found = fs::metadata(&target.path).ok()?;
-            u64::try_from(found.mtime() * 1000 + found.mtime_nsec() / 1_000_000).ok()
+            u64::try_from(found.mtime().saturating_mul(1000).saturating_add(found.mtime_nsec() / 1_000_000))
+                .ok()
         };
         Counters {
             boot: boot.trim().to_owned(),
-            kernel: target.disk.as_ref().and_then(Disk::changed_sectors).map(|sectors| sectors * SECTOR),
+            kernel: target
+                .disk
+                .as_ref()
+                .and_then(Disk::changed_sectors)
+                .map(|sectors| sectors.saturating_mul(SECTOR)),
             device: is_nvme.then(nvme).flatten(),
             modified: target.is_file.then(modified).flatten(),
         }
@@ -96,8 +104,12 @@ pub struct State {
     pub cache_was: Option<bool>,
     /// What was interrupted, and repeated.
     pub interruptions: Vec<String>,
-    /// The step that runs.
+    /// The units that went on after an interruption.
+    pub interrupted: BTreeSet<String>,
+    /// The step that runs, or was the last one.
     pub running: Option<String>,
+    /// Nothing has run since the last note: whatever was written since then was written by others.
+    pub is_at_rest: bool,
     /// Bytes that it writes in all, if that is known.
     pub amount: u64,
     /// The counters at the last note.
@@ -110,22 +122,59 @@ pub struct State {
 
 impl State {
     /// Reads it; an empty one if there is none.
-    pub fn read(directory: &Directory) -> State {
-        let text = fs::read_to_string(directory.path.join(FILE)).unwrap_or_default();
-        let value: Value = serde_json::from_str(&text).unwrap_or_default();
-        let attempts = value["attempts"].as_object().into_iter().flatten();
-        let list = value["interruptions"].as_array().into_iter().flatten();
-        State {
+    pub fn read(directory: &Directory) -> Result<State, String> {
+        let path = directory.path.join(FILE);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(State::default()),
+            Err(error) => return Err(format!("{}: {error}", path.display())),
+        };
+        let mut state = serde_json::from_slice(&text).ok().as_ref().and_then(State::of).ok_or_else(|| {
+            format!(
+                "{}: this file is damaged, so it is unknown what was interrupted; if you remove it, --resume repeats the test \
+                 that was on its way from its purge on, and the write cache stays as it is at the end",
+                path.display()
+            )
+        })?;
+        // What is lost of the notes in passing is found by the durable one.
+        let passing = fs::read(directory.path.join(PASSING)).unwrap_or_default();
+        if let Ok(passing) = serde_json::from_slice::<Value>(&passing) {
+            state.take_passing(&passing);
+        }
+        Ok(state)
+    }
+
+    /// `None` = the value is no state.
+    fn of(value: &Value) -> Option<State> {
+        let list = |key: &str| -> Option<Vec<String>> {
+            value[key].as_array()?.iter().map(|words| words.as_str().map(str::to_owned)).collect()
+        };
+        let attempts = value["attempts"].as_object()?.iter();
+        Some(State {
             attempts: attempts
-                .filter_map(|(name, count)| Some((name.clone(), count.as_u64()? as u32)))
-                .collect(),
+                .map(|(name, count)| Some((name.clone(), u32::try_from(count.as_u64()?).ok()?)))
+                .collect::<Option<_>>()?,
             cache_was: value["cache_was"].as_bool(),
-            interruptions: list.filter_map(Value::as_str).map(str::to_owned).collect(),
+            interruptions: list("interruptions")?,
+            interrupted: list("interrupted")?.into_iter().collect(),
             running: value["running"].as_str().map(str::to_owned),
-            amount: value["amount_bytes"].as_u64().unwrap_or(0),
-            counters: Counters::of(&value["counters"]),
-            fastest: value["fastest_bytes"].as_u64().unwrap_or(0),
-            noted_ms: value["noted_ms"].as_u64().unwrap_or(0),
+            is_at_rest: value["at_rest"].as_bool()?,
+            amount: value["amount_bytes"].as_u64()?,
+            counters: value["counters"].is_object().then(|| Counters::of(&value["counters"]))?,
+            fastest: value["fastest_bytes"].as_u64()?,
+            noted_ms: value["noted_ms"].as_u64()?,
+        })
+    }
+
+    /// Takes counters that were noted while the same step ran.
+    fn take_passing(&mut self, value: &Value) {
+        let noted = value["noted_ms"].as_u64().filter(|noted| *noted >= self.noted_ms);
+        let is_same = self.running.is_some() && value["running"].as_str() == self.running.as_deref();
+        let (Some(noted), true, false) = (noted, is_same, self.is_at_rest) else { return };
+        if value["counters"].is_object() {
+            self.counters = Counters::of(&value["counters"]);
+            self.fastest = self.fastest.max(value["fastest_bytes"].as_u64().unwrap_or(0));
+            self.noted_ms = noted;
         }
     }
 
@@ -145,11 +194,18 @@ impl State {
             self.fastest = self.fastest.max(after.saturating_sub(before).saturating_mul(1000) / passed);
         }
         // What the device counts is not asked each time.
-        let device = self.counters.device.map(|units| units + self.written_since(&counters) / UNIT);
+        let device =
+            self.counters.device.map(|units| units.saturating_add(self.written_since(&counters) / UNIT));
         self.counters = Counters { device, ..counters };
         self.noted_ms = now;
-        let (growing, path) = (directory.path.join(format!("{FILE}.new")), directory.path.join(FILE));
-        let _ = fs::write(&growing, self.text()).and_then(|()| fs::rename(&growing, &path));
+        let (growing, path) = (directory.path.join(format!("{PASSING}.new")), directory.path.join(PASSING));
+        let value = json!({
+            "running": self.running,
+            "counters": self.counters.told(),
+            "fastest_bytes": self.fastest,
+            "noted_ms": self.noted_ms,
+        });
+        let _ = fs::write(&growing, format!("{value:#}\n")).and_then(|()| fs::rename(&growing, &path));
     }
 
     /// A case wrote this many bytes in so many seconds.
@@ -169,7 +225,9 @@ impl State {
             "attempts": self.attempts,
             "cache_was": self.cache_was,
             "interruptions": self.interruptions,
+            "interrupted": self.interrupted,
             "running": self.running,
+            "at_rest": self.is_at_rest,
             "amount_bytes": self.amount,
             "counters": self.counters.told(),
             "fastest_bytes": self.fastest,
@@ -180,12 +238,13 @@ impl State {
 
     /// Whether the device was written since the last note by others than the case that ran.
     pub fn since(&self, now: &Counters) -> Since {
-        let own = match self.running {
-            Some(_) => self.fastest.saturating_mul(SECONDS).max(self.amount).saturating_add(MORE),
-            None => 0,
+        let is_running = self.running.is_some() && !self.is_at_rest;
+        let own = match is_running {
+            true => self.fastest.saturating_mul(SECONDS).max(self.amount).saturating_add(MORE),
+            false => 0,
         };
         if let Some(modified) = now.modified {
-            let latest = self.noted_ms + if self.running.is_some() { MILLISECONDS } else { 0 };
+            let latest = self.noted_ms.saturating_add(if is_running { MILLISECONDS } else { 0 });
             return match modified > latest {
                 true => Since::Written("the file was modified after the interruption".to_owned()),
                 false => Since::Untouched("the time of the file's modification".to_owned()),
@@ -196,7 +255,7 @@ impl State {
         }
         let by_device = self.counters.device.zip(now.device).map(|(before, after)| {
             // Units are rounded on both sides.
-            (after.saturating_sub(before + 2).saturating_mul(UNIT), "the counter of the device")
+            (after.saturating_sub(before.saturating_add(2)).saturating_mul(UNIT), "the counter of the device")
         });
         let by_kernel =
             |before: u64| now.kernel.map(|after| (after.saturating_sub(before), "the counter of the kernel"));
@@ -257,6 +316,9 @@ mod tests {
         let between = state(false, counters("a", Some(1 << 30), None));
         assert!(is_untouched(&between, &counters("a", Some(1 << 30), None)));
         assert!(!is_untouched(&between, &counters("a", Some((1 << 30) + 512), None)), "one sector is enough");
+        let at_rest = State { is_at_rest: true, ..state(true, counters("a", Some(1 << 30), None)) };
+        assert!(is_untouched(&at_rest, &counters("a", Some(1 << 30), None)));
+        assert!(!is_untouched(&at_rest, &counters("a", Some((1 << 30) + 512), None)), "as after a signal");
     }
 
     #[test]
@@ -270,6 +332,30 @@ mod tests {
         assert!(!is_untouched(&without, &counters("b", Some(512), None)));
         assert!(!is_untouched(&State::default(), &counters("b", Some(0), None)), "a lost note says nothing");
         assert!(!is_untouched(&without, &counters("a", None, None)));
+    }
+
+    #[test]
+    fn what_is_noted_is_read_again_and_damage_is_seen() {
+        let mut noted = State {
+            attempts: [("lat".to_owned(), 2)].into(),
+            interrupted: ["tp-1024k".to_owned()].into(),
+            noted_ms: u64::MAX - 1,
+            ..state(true, counters("a", Some(5), Some(u64::MAX)))
+        };
+        let value: Value = serde_json::from_str(&noted.text()).unwrap();
+        assert_eq!(State::of(&value).as_ref(), Some(&noted));
+        let mut damaged = value.clone();
+        damaged["attempts"]["lat"] = "2".into();
+        assert_eq!((State::of(&damaged), State::of(&json!({}))), (None, None));
+        // The largest numbers are no harm.
+        assert!(is_untouched(&noted, &Counters { modified: Some(1), ..counters("b", None, Some(7)) }));
+        assert!(is_untouched(&noted, &counters("b", None, Some(7))));
+        let mut passing = json!({"running": "other", "counters": counters("a", Some(9), None).told(), "noted_ms": u64::MAX});
+        noted.take_passing(&passing);
+        assert_eq!(noted.counters.kernel, Some(5), "of another step");
+        passing["running"] = "cell".into();
+        noted.take_passing(&passing);
+        assert_eq!((noted.counters.kernel, noted.noted_ms), (Some(9), u64::MAX));
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! The device: whether it may be destroyed, and the facts about it.
 
 use crate::subcommands::device::can_be_named;
-use iolite_host::{Access, Device, DirectIo, Disk, Machine, ThisMachine, Value as FactValue, about};
+use iolite_host::{
+    Access, Device, DirectIo, Disk, Machine, ThisMachine, Value as FactValue, about, file_in_use,
+};
 use iolite_page::text::bytes;
 use serde_json::{Map, Value};
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
 /// A device, or a file in its place.
 #[derive(Clone, Debug)]
@@ -26,6 +28,18 @@ pub struct Target {
     pub disk: Option<Disk>,
     /// What is known of it.
     device: Option<Device>,
+    /// What is the same only as long as it is the same device.
+    identity: Identity,
+}
+
+/// What is the same only as long as a path leads to the same device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Identity {
+    serial: Option<String>,
+    /// The kernel's number of the disk, which it never gives again.
+    sequence: Option<String>,
+    /// The file system and the number of a file; the number of a device.
+    file: (u64, u64, u64),
 }
 
 impl Target {
@@ -69,10 +83,53 @@ impl Target {
         };
         let block = disk.as_ref().and_then(|disk| disk.queue.logical_block).unwrap_or(1).max(alignment);
         let device = disk.as_ref().map(|disk| Device::of(disk, Some(&path)));
-        let serial =
-            device.as_ref().and_then(|device| device.fact("identity", "serial")).map(FactValue::text);
-        let serial = serial.filter(|serial| !serial.is_empty());
-        Ok(Target { name, path, is_file, is_direct, capacity, block, serial, disk, device })
+        let identity =
+            identity(&path, disk.as_ref(), device.as_ref()).map_err(|why| format!("{name}: {why}"))?;
+        let serial = identity.serial.clone();
+        Ok(Target { name, path, is_file, is_direct, capacity, block, serial, disk, device, identity })
+    }
+
+    /// Whether its path still leads to the same device: others may have taken its place in a procedure of days.
+    pub fn check_identity(&self) -> Result<(), String> {
+        let told = |why: &str| {
+            format!(
+                "{}: {why}: nothing more is written; --resume continues with the device of before",
+                self.name
+            )
+        };
+        let disk = if self.is_file { None } else { ThisMachine::new().disk(&self.path) };
+        let device = disk.as_ref().map(|disk| Device::of(disk, Some(&self.path)));
+        let now = identity(&self.path, disk.as_ref(), device.as_ref()).map_err(|why| told(&why))?;
+        let words = |serial: &Option<String>| serial.clone().unwrap_or_else(|| "unknown".to_owned());
+        if now.serial != self.identity.serial {
+            return Err(told(&format!(
+                "its serial number was {} and is {} now",
+                words(&self.identity.serial),
+                words(&now.serial)
+            )));
+        }
+        if now != self.identity {
+            return Err(told("it is another device or file than at the beginning"));
+        }
+        Ok(())
+    }
+
+    /// Whether it may still be written to: it is the same, and nothing has begun to use it.
+    pub fn check_still(&self) -> Result<(), String> {
+        self.check_identity()?;
+        self.check_unused()
+    }
+
+    fn check_unused(&self) -> Result<(), String> {
+        let found =
+            if self.is_file { file_in_use(&self.path) } else { ThisMachine::new().in_use(&self.path) };
+        match found {
+            Some(found) if self.is_file => {
+                Err(format!("{}: {found}; a file in use is never written to", self.name))
+            }
+            Some(found) => Err(format!("{}: {found}; a device in use is never written to", self.name)),
+            None => Ok(()),
+        }
     }
 
     /// What the user repeats so that it may be destroyed: its serial number, or its name if it has none.
@@ -105,11 +162,8 @@ impl Target {
             }
             Some(_) => {}
         }
-        let machine = ThisMachine::new();
-        if let Some(use_) = machine.in_use(&self.path) {
-            return Err(format!("{}: {use_}; a device in use is never written to", self.name));
-        }
-        machine
+        self.check_unused()?;
+        ThisMachine::new()
             .access(&self.path, Access::Write)
             .map_err(|why| format!("{}: {}; root may", self.name, why.words))
     }
@@ -177,4 +231,16 @@ impl Target {
         let text = fs::read_to_string(directory.join(format!("current_link_{name}"))).ok()?;
         Some(text.trim().to_owned())
     }
+}
+
+fn identity(path: &Path, disk: Option<&Disk>, device: Option<&Device>) -> Result<Identity, String> {
+    let found = fs::metadata(path).map_err(|error| iolite_types::describe_error(&error))?;
+    let serial = device.and_then(|device| device.fact("identity", "serial")).map(FactValue::text);
+    let sequence = disk.and_then(|disk| fs::read_to_string(disk.directory.join("diskseq")).ok());
+    // The node of a device may be made anew; its number says which one it is.
+    let file = match found.file_type().is_block_device() {
+        true => (0, 0, found.rdev()),
+        false => (found.dev(), found.ino(), 0),
+    };
+    Ok(Identity { serial: serial.filter(|serial| !serial.is_empty()), sequence, file })
 }
