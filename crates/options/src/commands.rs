@@ -369,8 +369,8 @@ pub static ALL: &[Command] = &[
         choices: &[],
         files: true,
         takes_job_options: false,
-        help: "Qualifies a device by the SNIA SSS Performance Test Specification (destroys its data)",
-        details: "Follows the public text of version 2.0.2. Each test purges the device, writes twice its capacity in order, \
+        help: "Qualifies a device by SNIA's Performance Test Specification",
+        details: "Destroys the data of the device. Follows the public text of version 2.0.2. Each test purges the device, writes twice its capacity in order, \
                   and runs rounds until the device is in a steady state: five rounds that differ by at most 20% of \
                   their average, and whose fitted line changes by at most 10% of it, within at most 25 rounds; a steady \
                   state that is not reached is told as such. The tests: iops (7 mixes by 8 block sizes), tp (throughput), \
