@@ -156,6 +156,16 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> Option<()> {
     }
 }
 
+/// What the slot of a call says about it.
+enum Sequenced {
+    /// It is a new one.
+    New { slot: u32, is_kept: bool },
+    /// It was answered before, with this.
+    Kept(Vec<u8>),
+    /// It is refused with this status.
+    Refused(u32),
+}
+
 impl Server {
     /// Restarts: what was not committed is gone, and so are clients and sessions.
     pub(super) fn restart(&mut self, file: &[u8], is_in_grace: bool) {
@@ -282,9 +292,11 @@ impl Server {
             let operation = reader.u32().ok()?;
             if operation == 53 {
                 match self.sequence(&mut reader.clone())? {
-                    Ok((slot, is_kept)) => kept = Some((slot, is_kept)),
-                    Err(Ok(answer)) => return Some((Act::Answer, answer)),
-                    Err(Err(code)) => return Some((Act::Answer, compound(code, 1, &refusal(53, code)))),
+                    Sequenced::New { slot, is_kept } => kept = Some((slot, is_kept)),
+                    Sequenced::Kept(answer) => return Some((Act::Answer, answer)),
+                    Sequenced::Refused(code) => {
+                        return Some((Act::Answer, compound(code, 1, &refusal(53, code))));
+                    }
                 }
             }
             if let Some((_, name)) = NAMES.iter().find(|(own, _)| *own == operation)
@@ -324,27 +336,26 @@ impl Server {
         Some((act, answer))
     }
 
-    /// Checks the slot of a call. Returns it, and whether its answer is kept; or the answer, if it was kept; or a status.
-    #[allow(clippy::type_complexity)]
-    fn sequence(&mut self, reader: &mut Reader<'_>) -> Option<Result<(u32, bool), Result<Vec<u8>, u32>>> {
+    /// Checks the slot of a call.
+    fn sequence(&mut self, reader: &mut Reader<'_>) -> Option<Sequenced> {
         let (session, _) = (reader.u64().ok()?, reader.u64().ok()?);
         let (number, slot) = (reader.u32().ok()?, reader.u32().ok()?);
         let (highest, is_kept) = (reader.u32().ok()?, reader.u32().ok()? == 1);
         if session != self.session {
-            return Some(Err(Err(10052)));
+            return Some(Sequenced::Refused(10052));
         }
         assert!(slot < self.slots);
         if highest >= self.slots {
-            return Some(Err(Err(10077)));
+            return Some(Sequenced::Refused(10077));
         }
         let (last, kept) = self.table.entry(slot).or_insert((0, None));
         Some(match number.wrapping_sub(*last) {
-            0 => Err(kept.clone().ok_or(10068)),
+            0 => kept.clone().map_or(Sequenced::Refused(10068), Sequenced::Kept),
             1 => {
                 *last = number;
-                Ok((slot, is_kept))
+                Sequenced::New { slot, is_kept }
             }
-            _ => Err(Err(10063)),
+            _ => Sequenced::Refused(10063),
         })
     }
 
