@@ -3,22 +3,16 @@
 //! Storage is slow or fast as the machine is, so utilisation is compared only where the job's own clock bounds it.
 
 use crate::common::program::{Running, send};
+use crate::common::s3::S3;
 use crate::common::{Finished, Json, Program, scratch};
 use crate::remote::Agent;
-use iolite_testing::{Ganesha, Minio, ObjectServer, or_skip};
+use iolite_testing::{Ganesha, or_skip};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
-
-fn start(dir: &Path, environment: &[(&str, &str)], line: &str) -> Running {
-    let mut command = Command::new(Program::own().path);
-    command.args(line.split_whitespace()).current_dir(dir).envs(environment.iter().copied());
-    Running::start(&mut command)
-}
 
 fn run(dir: &Path, line: &str) -> Finished {
-    start(dir, &[], line).wait()
+    Running::of_ours(dir, &[], line).wait()
 }
 
 /// The figures of a test.
@@ -222,13 +216,13 @@ fn an_interrupted_dataset_is_removed_and_a_killed_one_is_written_again() {
     let dir = scratch();
     let make = "ai dataset ds --sample-size=1m --samples=4000 --writers=1";
     let has_begun = |_: &Running| dir.path().join("ds/sample.3").exists();
-    let mut running = start(dir.path(), &[], make);
+    let mut running = Running::of_ours(dir.path(), &[], make);
     running.wait_until("some samples", has_begun);
     send(running.pid(), libc::SIGINT);
     assert_ne!(running.wait().code(), 0);
     assert!(names(&dir.path().join("ds")).is_empty());
 
-    let mut running = start(dir.path(), &[], make);
+    let mut running = Running::of_ours(dir.path(), &[], make);
     running.wait_until("some samples", has_begun);
     send(running.pid(), libc::SIGKILL);
     running.wait();
@@ -272,7 +266,7 @@ fn what_a_killed_test_left_is_cleaned() {
     let dir = scratch();
     for line in ["ai checkpoint . --ranks=2 --size=2g", "ai kv . --size=1g --rates=5 --seconds=60"] {
         for signal in [libc::SIGINT, libc::SIGKILL] {
-            let mut running = start(dir.path(), &[], line);
+            let mut running = Running::of_ours(dir.path(), &[], line);
             let has_data = || {
                 let own = names(dir.path()).into_iter().find(|name| name.starts_with("iolite-ai."));
                 own.is_some_and(|own| names(&dir.path().join(own)).len() > 1)
@@ -323,17 +317,10 @@ fn a_cache_reads_hits_and_evicts_as_much_as_it_writes() {
 #[test]
 fn objects_are_samples_checkpoints_and_blocks() {
     let dir = scratch();
-    let minio = Minio::start(&dir.path().join("minio"), false).ok();
-    let own = ObjectServer::start();
-    let host = format!("http://{}", minio.as_ref().map_or_else(|| own.host(), Minio::host));
-    let environment = [
-        ("AWS_ENDPOINT_URL", host.as_str()),
-        ("AWS_ACCESS_KEY_ID", Minio::ID),
-        ("AWS_SECRET_ACCESS_KEY", Minio::SECRET),
-        ("AWS_REGION", "eu-test-1"),
-    ];
-    let count = || minio.as_ref().map_or_else(|| own.names().len(), Minio::count);
-    let run = |line: &str| start(dir.path(), &environment, line).wait();
+    let store = S3::start(dir.path());
+    let environment = store.environment();
+    let count = || store.count();
+    let run = |line: &str| Running::of_ours(dir.path(), &environment, line).wait();
     let made = run("ai dataset s3://bkt --sample-size=100k --samples=12").ok();
     assert!(made.stdout.contains("--sample-size=100k --samples=12"), "{made}");
     assert_eq!(count(), 12);
@@ -354,7 +341,8 @@ fn objects_are_samples_checkpoints_and_blocks() {
     assert!(found["tenants"][0]["blocks_evicted"].as_u64().unwrap() > 0, "{found}");
     assert_eq!(count(), 12);
     // What a killed one has left is removed on demand.
-    let mut running = start(dir.path(), &environment, "ai kv s3://bkt --size=64m --rates=10 --seconds=60");
+    let mut running =
+        Running::of_ours(dir.path(), &environment, "ai kv s3://bkt --size=64m --rates=10 --seconds=60");
     running.wait_until("objects are there", |_| count() > 12);
     send(running.pid(), libc::SIGKILL);
     running.wait();

@@ -1,21 +1,14 @@
 //! `iolite test` of storage that a URL names: against real servers, whose side shows what was done and what is left.
 
 use crate::common::program::{Running, send};
-use crate::common::{Finished, Program, scratch};
-use iolite_testing::{Ceph, ClosedPort, Ganesha, Minio, NbdServer, Nginx, ObjectServer, Reply, Tgt, or_skip};
+use crate::common::s3::{self, S3};
+use crate::common::{Finished, scratch};
+use iolite_testing::{Ceph, ClosedPort, Ganesha, NbdServer, Nginx, ObjectServer, Reply, Tgt, or_skip};
 use std::fs;
 use std::path::Path;
-use std::process::Command;
-
-/// Runs the program with these variables in its environment.
-fn start(dir: &Path, environment: &[(&str, &str)], line: &str) -> Running {
-    let mut command = Command::new(Program::own().path);
-    command.args(line.split_whitespace()).current_dir(dir).envs(environment.iter().copied());
-    Running::start(&mut command)
-}
 
 fn run(dir: &Path, environment: &[(&str, &str)], line: &str) -> Finished {
-    start(dir, environment, line).wait()
+    Running::of_ours(dir, environment, line).wait()
 }
 
 fn has_cases(run: &Finished, names: &[&str]) {
@@ -52,25 +45,17 @@ fn a_disk_of_a_server_is_only_read() {
 #[test]
 fn objects_of_s3_are_removed() {
     let dir = scratch();
-    let minio = Minio::start(&dir.path().join("minio"), false).ok();
-    let own = ObjectServer::start();
-    let host = format!("http://{}", minio.as_ref().map_or_else(|| own.host(), Minio::host));
-    let environment = [
-        ("AWS_ENDPOINT_URL", host.as_str()),
-        ("AWS_ACCESS_KEY_ID", Minio::ID),
-        ("AWS_SECRET_ACCESS_KEY", Minio::SECRET),
-        ("AWS_REGION", "eu-test-1"),
-    ];
-    let count = || minio.as_ref().map_or_else(|| own.names().len(), Minio::count);
-    let uploads = || minio.as_ref().map_or_else(|| own.uploads(), Minio::uploads);
+    let store = S3::start(dir.path());
+    let environment = store.environment();
+    let count = || store.count();
     let quick = run(dir.path(), &environment, "test --quick s3://bkt/some/where --output=r.json").ok();
     has_cases(&quick, &["put-4k", "get-4k", "put-4k-16", "get-4k-16", "put-1m", "get-1m", "put-64m", "list"]);
     assert!(quick.stdout.contains("One object of 4 KiB at a time: to PUT it takes "), "{quick}");
     assert!(quick.stdout.contains("the first byte of one comes after "), "{quick}");
-    assert_eq!((count(), uploads()), (0, 0), "nothing is left");
+    assert_eq!((count(), store.uploads()), (0, 0), "nothing is left");
     shows_jobs(dir.path(), &environment, "s3://bkt/some/where");
     // What a killed test has left is removed on demand, and the next test says that it is there.
-    let mut running = start(dir.path(), &environment, "test --quick s3://bkt/some/where");
+    let mut running = Running::of_ours(dir.path(), &environment, "test --quick s3://bkt/some/where");
     running.wait_until("objects are there", |_| count() > 0);
     send(running.pid(), libc::SIGKILL);
     running.wait();
@@ -79,7 +64,7 @@ fn objects_of_s3_are_removed() {
     assert!(cleaned.stdout.contains("removed what a test has left"), "{cleaned}");
     assert_eq!(count(), 0);
     // An interrupted one leaves nothing.
-    let mut running = start(dir.path(), &environment, "test --quick s3://bkt");
+    let mut running = Running::of_ours(dir.path(), &environment, "test --quick s3://bkt");
     running.wait_until("objects are there", |_| count() > 0);
     send(running.pid(), libc::SIGINT);
     let interrupted = running.wait();
@@ -96,13 +81,8 @@ fn a_slow_store_is_tested_as_well() {
         }
         Reply::Granted
     });
-    let host = format!("http://{}", slow.host());
-    let environment = [
-        ("AWS_ENDPOINT_URL", host.as_str()),
-        ("AWS_ACCESS_KEY_ID", Minio::ID),
-        ("AWS_SECRET_ACCESS_KEY", Minio::SECRET),
-        ("AWS_REGION", "eu-test-1"),
-    ];
+    let url = format!("http://{}", slow.host());
+    let environment = s3::environment(&url);
     let quick = run(dir.path(), &environment, "test --quick s3://bkt").ok();
     has_cases(&quick, &["put-4k", "get-4k", "get-4k-16", "get-1m"]);
     assert_eq!((slow.names().len(), slow.uploads()), (0, 0), "nothing is left");
@@ -149,7 +129,7 @@ fn files_of_nfs_are_removed(version: u32) {
     let quick = run(dir.path(), &[], &format!("test --quick {url}")).ok();
     has_cases(&quick, &["fill", "read", "write", "randread", "randwrite", "mix-read", "durable-1"]);
     assert_eq!(names(), ["thesis"]);
-    let mut running = start(dir.path(), &[], &format!("test --quick {url}"));
+    let mut running = Running::of_ours(dir.path(), &[], &format!("test --quick {url}"));
     running.wait_until("its file is there", |_| names().len() == 2);
     send(running.pid(), libc::SIGKILL);
     running.wait();
@@ -195,7 +175,7 @@ fn pools_and_images_of_ceph() {
     has_cases(&quick, &["fill", "read", "write", "randread", "randwrite", "mix-read"]);
     assert!(!quick.output().contains("durable"), "each write is: {quick}");
     assert_eq!(own(), 0, "{}", names());
-    let mut running = start(dir.path(), &environment, &format!("test --quick {pool}"));
+    let mut running = Running::of_ours(dir.path(), &environment, &format!("test --quick {pool}"));
     running.wait_until("its objects are there", |_| own() > 1);
     send(running.pid(), libc::SIGKILL);
     running.wait();

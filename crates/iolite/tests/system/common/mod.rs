@@ -6,6 +6,7 @@ pub mod devices;
 pub mod json;
 pub mod layout;
 pub mod program;
+pub mod s3;
 pub mod skeleton;
 pub mod tmux;
 pub mod trace;

@@ -141,6 +141,13 @@ pub struct Running {
 }
 
 impl Running {
+    /// Starts our program with these words, and these variables in its environment.
+    pub fn of_ours(dir: &Path, environment: &[(&str, &str)], line: &str) -> Running {
+        let mut command = Command::new(Program::own().path);
+        command.args(line.split_whitespace()).current_dir(dir).envs(environment.iter().copied());
+        Running::start(&mut command)
+    }
+
     /// Starts a prepared command as a separate process group, and collects its output. Signals have their default
     /// actions, even if the caller of the tests ignores some (`nohup`, a shell's `&`).
     pub fn start(command: &mut Command) -> Running {
