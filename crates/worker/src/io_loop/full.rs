@@ -97,7 +97,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     fn await_accelerator(&mut self, io: &Io) {
         /// How often to check whether others have finished their samples.
         const LOOK_NS: u64 = 20_000;
-        if io.direction != Direction::Read {
+        if self.extras.accelerator.is_none() || io.direction != Direction::Read {
             return;
         }
         let mut now = self.clock.now();
