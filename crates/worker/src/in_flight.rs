@@ -8,7 +8,7 @@
 //! A synchronous engine's units have no stamp: the loop keeps it in a register. Their age is known from outside, by how
 //! long the worker has neither issued nor completed anything ([`UnitTables::free`] and the counters).
 
-use crate::io_loop::{Attempt, GIVEN_UP, Stamps, failed_operation, io_error_line, too_long};
+use crate::io_loop::failure::{Attempt, failed_operation, io_error_line, too_long};
 use iolite_engine::{Errno, Unit};
 use iolite_os::memory;
 use iolite_types::Operation;
@@ -20,6 +20,25 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Two workers share no cache line, nor a pair of lines that are fetched together.
 const APART: usize = 128;
+
+/// When a unit was made and issued, in nanoseconds of the clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stamps {
+    /// It was made.
+    pub start: u64,
+    /// It was issued; 0 = it was not yet, or is a synchronous engine's.
+    pub issue: u64,
+    /// `UNCOUNTED`, `REST` and `GIVEN_UP`: the parts of the unit that are not counted; 0 = everything counts.
+    pub marks: u8,
+}
+
+/// The unit was in flight when the ramp ended, so it belongs to the ramp.
+pub(crate) const UNCOUNTED: u8 = 1;
+/// The unit is the rest of a short I/O. Its submission was counted with its first part.
+pub(crate) const REST: u8 = 2;
+
+/// The unit's I/O has taken too long and has failed, but has not come back.
+pub const GIVEN_UP: u8 = 4;
 
 /// The tables of all workers of a run.
 #[derive(Debug)]

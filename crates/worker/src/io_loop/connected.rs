@@ -1,7 +1,7 @@
 //! Units of engines that talk to a peer: the peer may block a unit or end the job.
 
 use super::IoLoop;
-use super::flight::{REST, UNCOUNTED};
+use crate::in_flight::{REST, UNCOUNTED};
 use iolite_engine::{Engine, Outcome, Queued, WITHDRAWN};
 use iolite_os::message::Message;
 use iolite_types::Operation;

@@ -74,3 +74,9 @@ pub fn io_error_line(file: &str, attempt: &Attempt, errno: Errno, why: &str) -> 
     let name = operation.name();
     format!("io_u error on file {file}: {text}{why}: {name} offset={offset}, buflen={length}")
 }
+
+/// Why an I/O has failed that was in flight for this long, as part of a message.
+pub fn too_long(age_ns: u64) -> String {
+    let (seconds, tenths) = (age_ns / 1_000_000_000, age_ns / 100_000_000 % 10);
+    format!(" (in flight for {seconds}.{tenths} s: io_timeout)")
+}

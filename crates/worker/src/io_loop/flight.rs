@@ -5,25 +5,6 @@ use crate::in_flight::Table;
 use iolite_engine::{Completion, Unit};
 use iolite_types::Operation;
 
-/// When a unit was made and issued, in nanoseconds of the clock.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Stamps {
-    /// It was made.
-    pub start: u64,
-    /// It was issued; 0 = it was not yet, or is a synchronous engine's.
-    pub issue: u64,
-    /// `UNCOUNTED`, `REST` and `GIVEN_UP`: the parts of the unit that are not counted; 0 = everything counts.
-    pub marks: u8,
-}
-
-/// The unit was in flight when the ramp ended, so it belongs to the ramp.
-pub(super) const UNCOUNTED: u8 = 1;
-/// The unit is the rest of a short I/O. Its submission was counted with its first part.
-pub(super) const REST: u8 = 2;
-
-/// The unit's I/O has taken too long and has failed, but has not come back.
-pub const GIVEN_UP: u8 = 4;
-
 /// When a completed unit was made, issued and reaped, in nanoseconds of the clock. Zeros if no time is measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {

@@ -3,9 +3,10 @@
 
 use super::IoLoop;
 use super::failure::{Attempt, Failure, Missed};
-use super::flight::{GIVEN_UP, Times};
+use super::flight::Times;
 use super::verify::is_check;
 use crate::accelerator::Leave;
+use crate::in_flight::GIVEN_UP;
 use crate::pace::Pause;
 use crate::syncs::Due;
 use crate::target::Step;

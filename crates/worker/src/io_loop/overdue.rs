@@ -7,7 +7,8 @@
 //! (`run/src/controller/overdue.rs`).
 
 use super::IoLoop;
-use super::flight::{GIVEN_UP, Stamps};
+use super::failure::too_long;
+use crate::in_flight::{GIVEN_UP, Stamps};
 use iolite_engine::{Engine, Errno};
 use iolite_workload::Generator;
 use std::time::Duration;
@@ -15,12 +16,6 @@ use std::time::Duration;
 /// The longest wait for one of several I/Os that were given up, until the time and the controller's requests are looked
 /// at again.
 const LOOK: Duration = Duration::from_millis(20);
-
-/// Why an I/O has failed that was in flight for this long, as part of a message.
-pub fn too_long(age_ns: u64) -> String {
-    let (seconds, tenths) = (age_ns / 1_000_000_000, age_ns / 100_000_000 % 10);
-    format!(" (in flight for {seconds}.{tenths} s: io_timeout)")
-}
 
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Whether I/Os were given up that have not come back.

@@ -3,7 +3,8 @@
 use super::IoLoop;
 use super::errors::NOTHING_MOVED;
 use super::failure::Failure;
-use super::flight::{GIVEN_UP, REST, Stamps, Times, UNCOUNTED};
+use super::flight::Times;
+use crate::in_flight::{GIVEN_UP, REST, Stamps, UNCOUNTED};
 use crate::usage;
 use iolite_engine::{Completion, Engine, Outcome, Requests, WITHDRAWN};
 use iolite_os::shared::{Phase, attention};
