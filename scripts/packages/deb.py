@@ -36,7 +36,7 @@ def copyright_file():
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\n"
         "Files: *\nCopyright: 2026 The Iolite authors\nLicense: Apache-2.0 or MIT\n"
         "Comment: The program contains libraries of others, under licences that permit that.\n"
-        f" /usr/share/doc/iolite has their texts, where these were gathered ({' or '.join(tree.THIRD_PARTY)}).\n\n"
+        f" Their texts are in /usr/{tree.DOC}/{tree.THIRD_PARTY.name}.\n\n"
         "License: Apache-2.0\n On Debian systems, the text is in /usr/share/common-licenses/Apache-2.0.\n\n"
         f"License: MIT\n{field}\n"
     ).encode()
