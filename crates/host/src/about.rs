@@ -1,6 +1,8 @@
 //! Names and models of a machine and its disks, for people who read a result later.
 
-use crate::{Device, Disk, Memory, Section};
+use crate::device::{Device, Section};
+use crate::disks::Disk;
+use crate::memory::Memory;
 use std::fs;
 use std::path::Path;
 
@@ -176,7 +178,7 @@ mod tests {
 
     #[test]
     fn all_facts_of_a_namespace_but_the_queue_are_reported() {
-        use crate::{Fact, Value};
+        use crate::device::{Fact, Value};
         let section = |name, is_list, rows: Vec<Vec<(&'static str, Value)>>| Section {
             name,
             is_list,

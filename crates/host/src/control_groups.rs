@@ -1,7 +1,7 @@
 //! Control groups for block I/O.
 
-use crate::Refusal;
 use crate::in_use::unescape;
+use crate::refusal::Refusal;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::PathBuf;

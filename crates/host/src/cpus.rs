@@ -1,6 +1,6 @@
 //! CPUs and memory nodes.
 
-use crate::Refusal;
+use crate::refusal::Refusal;
 use iolite_os::processors::{every_processor, processors};
 use serde::{Deserialize, Serialize};
 use std::fs;

@@ -8,7 +8,13 @@ mod nvme;
 mod scsi;
 mod sysfs;
 
-use crate::{DeviceClass, DeviceNumber, Disk, EntryKind, FileFacts, Mounts, Refusal, disks, files};
+use crate::device_class::DeviceClass;
+use crate::device_number::DeviceNumber;
+use crate::disks::Disk;
+use crate::files::{EntryKind, FileFacts};
+use crate::mounts::Mounts;
+use crate::refusal::Refusal;
+use crate::{disks, files};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 

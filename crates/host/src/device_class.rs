@@ -1,6 +1,7 @@
 //! Character devices that hold data.
 
-use crate::{DeviceNumber, Refusal};
+use crate::device_number::DeviceNumber;
+use crate::refusal::Refusal;
 use iolite_os::nvme;
 use iolite_os::scsi::{self, Interface};
 use serde::{Deserialize, Serialize};

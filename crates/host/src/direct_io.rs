@@ -1,6 +1,6 @@
 //! The requirements of direct I/O.
 
-use crate::Disk;
+use crate::disks::Disk;
 use iolite_os::files;
 use serde::{Deserialize, Serialize};
 use std::path::Path;

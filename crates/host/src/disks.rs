@@ -1,7 +1,7 @@
 //! Disks: which one holds a file, and the properties of its queue, from sysfs (Linux:
 //! Documentation/ABI/stable/sysfs-block).
 
-use crate::DeviceNumber;
+use crate::device_number::DeviceNumber;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};

@@ -1,6 +1,6 @@
 //! File systems.
 
-use crate::Refusal;
+use crate::refusal::Refusal;
 use serde::{Deserialize, Serialize};
 use std::ffi::CString;
 use std::io;

@@ -1,6 +1,8 @@
 //! Facts about files by name.
 
-use crate::{DeviceClass, DeviceNumber, Refusal};
+use crate::device_class::DeviceClass;
+use crate::device_number::DeviceNumber;
+use crate::refusal::Refusal;
 use iolite_types::{FileKind, is_standard_stream};
 use serde::{Deserialize, Serialize};
 use std::ffi::CString;

@@ -6,8 +6,9 @@
 //! shows the same data is in use, or when UBI is built on it.
 
 use crate::device_class::{DeviceClass, ubi_on};
+use crate::device_number::DeviceNumber;
 use crate::files::{device_node, look};
-use crate::{DeviceNumber, Refusal};
+use crate::refusal::Refusal;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fmt;

@@ -1,10 +1,18 @@
 //! A machine that exists only in a test.
 
-use crate::{
-    Access, AtomicWrites, Cpus, DeviceClass, DeviceNumber, DirectIo, Disk, EntryKind, FileFacts, FileSystem,
-    Hierarchy, Identity, InUse, Limits, Machine, Memory, Namespace, Node, Queue, Refusal, Zone,
-    ZoneCondition, ZoneKind, Zones,
-};
+use crate::control_groups::Hierarchy;
+use crate::cpus::{Cpus, Node};
+use crate::device_class::DeviceClass;
+use crate::device_number::DeviceNumber;
+use crate::direct_io::DirectIo;
+use crate::disks::{AtomicWrites, Disk, Queue, Zones};
+use crate::file_systems::FileSystem;
+use crate::files::{Access, EntryKind, FileFacts, Identity};
+use crate::in_use::InUse;
+use crate::limits::Limits;
+use crate::memory::Memory;
+use crate::refusal::Refusal;
+use crate::{Machine, Namespace, Zone, ZoneCondition, ZoneKind};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -483,7 +491,7 @@ impl Machine for MadeUp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ZoneModel;
+    use crate::disks::ZoneModel;
 
     #[test]
     fn files_are_found_by_all_their_names() {

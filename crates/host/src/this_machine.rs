@@ -1,10 +1,19 @@
 //! The machine that the program runs on.
 
+use crate::control_groups::Hierarchy;
+use crate::cpus::{Cpus, Node};
+use crate::device_class::DeviceClass;
+use crate::device_number::DeviceNumber;
+use crate::direct_io::DirectIo;
+use crate::disks::{AtomicWrites, Disk};
+use crate::file_systems::FileSystem;
+use crate::files::{Access, EntryKind, FileFacts};
 use crate::files::{access, among_devices, device_node, device_size, list, look, place_of};
-use crate::{
-    Access, AtomicWrites, Cpus, DeviceClass, DeviceNumber, DirectIo, Disk, EntryKind, FileFacts, FileSystem,
-    Hierarchy, InUse, Limits, Machine, Memory, Namespace, Node, Refusal, Zone, disks, in_use,
-};
+use crate::in_use::InUse;
+use crate::limits::Limits;
+use crate::memory::Memory;
+use crate::refusal::Refusal;
+use crate::{Machine, Namespace, Zone, disks, in_use};
 use iolite_os::zones::ZonedDevice;
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;

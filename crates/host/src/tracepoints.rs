@@ -1,6 +1,6 @@
 //! The kernel's tracepoints: which there are, what their records look like, and whether this process may use them.
 
-use crate::Refusal;
+use crate::refusal::Refusal;
 use iolite_os::tracefs::TraceFs;
 use std::io;
 

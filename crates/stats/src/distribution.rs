@@ -1,6 +1,7 @@
 //! Coarse distributions: queue depth, units per submission and completion, latency classes.
 
-use crate::{Latency, midpoint};
+use crate::histogram::midpoint;
+use crate::latency::Latency;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 

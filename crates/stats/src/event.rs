@@ -1,6 +1,9 @@
 //! The events of a run, as a stream of values: the same stream is shown, stored and forwarded.
 
-use crate::{CheckedBlocks, InFlight, JobError, Measurement, Report, Snapshot, SteadyReport};
+use crate::in_flight::InFlight;
+use crate::report::{CheckedBlocks, JobError, Report};
+use crate::snapshot::Snapshot;
+use crate::steady::{Measurement, SteadyReport};
 use serde::{Deserialize, Serialize};
 
 /// The version of the serialised form of [`Event`], [`Snapshot`] and [`Report`]. It grows when a reader of the form

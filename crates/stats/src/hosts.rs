@@ -1,6 +1,9 @@
 //! The results of several machines that ran together.
 
-use crate::{Facts, First, Identity, JobError, JobReport, Report, Series, SteadyReport, Window};
+use crate::facts::Facts;
+use crate::report::{First, Identity, JobError, JobReport, Report};
+use crate::series::{Series, Window};
+use crate::steady::SteadyReport;
 use iolite_types::RunEnd;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

@@ -1,6 +1,7 @@
 //! A set of latencies of the same kind.
 
-use crate::{Histogram, Moments};
+use crate::histogram::Histogram;
+use crate::moments::Moments;
 use serde::{Deserialize, Serialize};
 
 /// A latency: moments, and a histogram if one was kept. All in nanoseconds.

@@ -14,10 +14,12 @@ mod priorities;
 pub use blocks::LiveBlocks;
 pub use priorities::{LivePriorities, MOST_PRIORITIES};
 
-use crate::{
-    BATCH_CLASSES, BUCKETS, CheckedBlocks, Counters, DEPTH_CLASSES, Depths, Failures, Histogram, Latency,
-    Moments, bucket_of,
-};
+use crate::distribution::{BATCH_CLASSES, DEPTH_CLASSES, Depths};
+use crate::histogram::{BUCKETS, Histogram, bucket_of};
+use crate::latency::Latency;
+use crate::moments::Moments;
+use crate::report::CheckedBlocks;
+use crate::snapshot::{Counters, Failures};
 use iolite_types::Direction;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, fence};
 

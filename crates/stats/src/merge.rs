@@ -11,10 +11,14 @@
 //! - Whatever follows from the sums (latency classes, all directions together, the groups' rates) is derived again
 //!   each time.
 
-use crate::{
-    BlockReport, ContinuedErrors, DirectionReport, First, GroupDirection, GroupReport, IdleReport, JobReport,
-    Latency, LatencyClasses, RateLimits, Report, RequestReport, SyncReport, Unified, Usage,
+use crate::distribution::LatencyClasses;
+use crate::idle::IdleReport;
+use crate::latency::Latency;
+use crate::report::{
+    BlockReport, ContinuedErrors, DirectionReport, First, GroupDirection, GroupReport, JobReport, Report,
+    RequestReport, SyncReport, Unified, Usage,
 };
+use crate::snapshot::RateLimits;
 use iolite_types::{Direction, PerDirection};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry::{Occupied, Vacant};

@@ -1,9 +1,15 @@
 //! The report at the end of a run (or, as a status dump, during it), as plain values.
 
-use crate::{
-    AcceleratorReport, Depths, Facts, Histogram, IdleReport, Latency, LatencyClasses, PriorityLatency,
-    Samples, Series, StageTimes, SteadyReport,
-};
+use crate::accelerator::AcceleratorReport;
+use crate::distribution::{Depths, LatencyClasses};
+use crate::facts::Facts;
+use crate::histogram::Histogram;
+use crate::idle::IdleReport;
+use crate::latency::{Latency, PriorityLatency};
+use crate::samples::Samples;
+use crate::series::Series;
+use crate::stages::StageTimes;
+use crate::steady::SteadyReport;
 use iolite_types::{PerDirection, RunEnd, WRONG_DATA, describe_errno, describe_job_error};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

@@ -1,6 +1,7 @@
 //! Samples of a rate: bandwidth or IOPS in each averaging period.
 
-use crate::{Moments, serial};
+use crate::moments::Moments;
+use crate::serial;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 

@@ -19,7 +19,9 @@ pub(crate) mod decimal {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Report, Snapshot, arbitrary};
+    use crate::arbitrary;
+    use crate::report::Report;
+    use crate::snapshot::Snapshot;
     use proptest::prelude::*;
 
     proptest! {

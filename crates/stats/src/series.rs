@@ -9,7 +9,9 @@
 //! Each window keeps the lowest and highest rate of its samples, so that a stall of a tenth of a second is visible in a
 //! run of a day.
 
-use crate::{Asked, Counters, Snapshot, WorkerSnapshot, midpoint, per_second};
+use crate::histogram::midpoint;
+use crate::rate::per_second;
+use crate::snapshot::{Asked, Counters, Snapshot, WorkerSnapshot};
 use iolite_types::Direction;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -3,7 +3,10 @@
 //! A snapshot has cumulative counters and no rates: a reader takes the difference of any two snapshots. A lost
 //! snapshot costs nothing.
 
-use crate::{DiskCounters, Latency, StagesSoFar, Stuck};
+use crate::in_flight::Stuck;
+use crate::latency::Latency;
+use crate::report::DiskCounters;
+use crate::stages::StagesSoFar;
 use iolite_types::{Direction, PerDirection};
 use serde::{Deserialize, Serialize};
 

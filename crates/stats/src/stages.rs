@@ -3,7 +3,8 @@
 //! The stages of one I/O follow each other without gaps, so they add up to its latency. Sums are kept for each bucket
 //! of that latency: what p99 is made of, and whose the tail is, follow from them and merge exactly.
 
-use crate::{Latency, bucket_of, midpoint};
+use crate::histogram::{bucket_of, midpoint};
+use crate::latency::Latency;
 use iolite_types::Direction;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -2,7 +2,9 @@
 
 use super::sysfs::{number, switch, text};
 use super::{Device, Facts, node_of, nvme, scsi, sysfs};
-use crate::{DeviceClass, Disk, disks};
+use crate::device_class::DeviceClass;
+use crate::disks;
+use crate::disks::Disk;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,7 @@
 //! trims that blocks survived before they failed.
 
 use super::{LiveLatency, Word};
-use crate::{BlockReport, BlockState};
+use crate::report::{BlockReport, BlockState};
 
 /// Counts of blocks.
 #[derive(Debug)]

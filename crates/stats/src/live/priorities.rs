@@ -1,7 +1,7 @@
 //! Latency by I/O priority, in shared memory: a small table whose keys are known before the first I/O.
 
 use super::{LiveLatency, Word};
-use crate::PriorityLatency;
+use crate::latency::PriorityLatency;
 use iolite_types::Direction;
 
 /// The most priorities that are distinguished per worker and direction.

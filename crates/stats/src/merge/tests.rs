@@ -1,6 +1,8 @@
 use super::*;
 use crate::arbitrary;
-use crate::{Identity, JobError, PriorityLatency, Samples};
+use crate::latency::PriorityLatency;
+use crate::report::{Identity, JobError};
+use crate::samples::Samples;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
