@@ -98,7 +98,7 @@ impl HttpEngine {
     /// The server's name cannot be resolved, or keys or certificates are missing or cannot be used.
     pub fn new(config: &EngineConfig, options: &HttpOptions) -> Result<Self, EngineError> {
         let options = set_up::with_region(options);
-        let client = set_up::connect(&options).map_err(EngineError::Http)?;
+        let client = set_up::connect(&options, config.worker).map_err(EngineError::Http)?;
         let part = options.http_s3_multipart_size;
         let uploads = (options.http_mode == HttpProtocol::S3).then(|| {
             let part = if part > 0 { part } else { LAID_OUT_PART };

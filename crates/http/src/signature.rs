@@ -24,6 +24,7 @@ pub(crate) struct Signed<'a> {
 }
 
 /// Signs requests for one region of one account.
+#[derive(Clone)]
 pub struct Signer {
     credentials: Credentials,
     region: String,

@@ -108,7 +108,7 @@ pub enum Checksum {
 }
 
 /// The settings for requests to an S3 server.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct S3 {
     /// Signs the requests; `None` = requests are anonymous, which the server must permit.
     pub signer: Option<Signer>,
@@ -123,7 +123,7 @@ pub struct S3 {
 }
 
 /// The protocol of a server.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Protocol {
     /// S3
     S3(Box<S3>),

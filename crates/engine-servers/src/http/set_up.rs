@@ -3,10 +3,10 @@
 use iolite_engine::is_asked_to_stop;
 use iolite_http::{
     Basic, Checksum, Client, Credentials, CustomerKey, Digest, Endpoint, Limits, Protocol, S3, Signer,
-    Source, Store, Trust, User,
+    Source, Trust, User,
 };
 use iolite_options::engines::{
-    Addressing, Authentication, Encryption, HttpOptions, HttpProtocol, ObjectChecksum,
+    Addressing, Authentication, Encryption, HostSelect, HttpOptions, HttpProtocol, ObjectChecksum,
 };
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -32,11 +32,11 @@ fn source(options: &HttpOptions) -> Source {
     Source::of_process(profile)
 }
 
-/// Makes a client for the server.
+/// Makes a client for the server, for this worker.
 ///
 /// # Errors
 /// An option is missing or wrong; the error says which.
-pub(super) fn connect(options: &HttpOptions) -> Result<Client, String> {
+pub(super) fn connect(options: &HttpOptions, worker: u32) -> Result<Client, String> {
     for (name, value) in [
         ("http_host", &options.http_host),
         ("http_user", &options.http_user),
@@ -51,17 +51,20 @@ pub(super) fn connect(options: &HttpOptions) -> Result<Client, String> {
         }
     }
     let encrypted = options.https != Encryption::Off;
-    let endpoint =
-        Endpoint::parse(&options.http_host, encrypted).map_err(|error| format!("http_host: {error}"))?;
+    let mut hosts = options.hosts();
+    if options.http_host_select == HostSelect::Worker {
+        hosts = vec![hosts.swap_remove(worker as usize % hosts.len())];
+    }
+    let endpoints = hosts.iter().map(|host| Endpoint::parse(host, encrypted)).collect::<Result<_, _>>();
+    let endpoints = endpoints.map_err(|error| format!("http_host: {error}"))?;
     let protocol = protocol(options)?;
     let limits = Limits {
         timeout: Some(options.http_timeout).filter(|&limit| limit > 0).map(Duration::from_micros),
         retries: options.http_retries,
         verbose: options.http_verbose,
     };
-    let store = Store::new(endpoint.to_string(), protocol);
     let mut client =
-        Client::new(endpoint, store, &trust(options)?, limits).map_err(|error| error.to_string())?;
+        Client::new(endpoints, &protocol, &trust(options)?, limits).map_err(|error| error.to_string())?;
     client.stop_if(is_asked_to_stop);
     Ok(client)
 }

@@ -2,6 +2,7 @@
 
 use super::Facets;
 use super::own::{AsFio, Idle, Obstacle, OwnOptions, named_by, own, own_options, place};
+use super::ranged::ranged;
 use super::secret::{Secret, elsewhere, secret};
 use crate::definition::{Definition, Kind};
 use crate::{JobOptions, SubmitMode};
@@ -73,6 +74,16 @@ pub enum ObjectChecksum {
     Sha256,
 }
 
+/// Which of several hosts gets a request (`http_host_select`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HostSelect {
+    /// Each request of a worker goes to the next one.
+    #[default]
+    RoundRobin,
+    /// Each worker has one.
+    Worker,
+}
+
 /// The request of a read (`http_read`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReadRequest {
@@ -88,8 +99,10 @@ own_options! {
     pub struct HttpOptions declared by OPTIONS {
         /// Whether connections are encrypted.
         pub https: Encryption,
-        /// The server, with its port if that is not the usual one.
+        /// The hosts of the server, each with its port if that is not the usual one: a list, see [`HttpOptions::hosts`].
         pub http_host: String,
+        /// Which of several hosts gets a request.
+        pub http_host_select: HostSelect,
         /// The user's name for WebDAV; empty = no user.
         pub http_user: String,
         /// The user's password.
@@ -221,6 +234,9 @@ impl OwnOptions for HttpOptions {
     fn without_effect(&self) -> Vec<Idle> {
         let mut all: Vec<Idle> = Vec::new();
         let mut idle = |names: &[&'static str], why| all.extend(names.iter().map(|&name| (name, why)));
+        if self.hosts().len() == 1 {
+            idle(&["http_host_select"], "http_host has one host");
+        }
         if self.http_mode != HttpProtocol::S3 {
             idle(OF_S3, "it is about http_mode=s3");
         } else {
@@ -249,6 +265,12 @@ impl OwnOptions for HttpOptions {
 }
 
 impl HttpOptions {
+    /// The hosts in `http_host`.
+    pub fn hosts(&self) -> Vec<String> {
+        // (Lists with mistakes do not become options.)
+        ranged(&self.http_host).unwrap_or_default()
+    }
+
     /// Whether the writes of a file become one object, so that a single client has to send all of them.
     pub fn gathers_writes(&self) -> bool {
         self.http_mode == HttpProtocol::S3
@@ -263,7 +285,7 @@ impl HttpOptions {
             HttpProtocol::WebDav => !self.http_user.is_empty(),
             HttpProtocol::Swift => self.http_swift_auth_token.is_given(),
         };
-        self.https == Encryption::Off && identifies && !is_here(&self.http_host)
+        self.https == Encryption::Off && identifies && !self.hosts().iter().all(|host| is_here(host))
     }
 }
 
@@ -330,16 +352,35 @@ static HTTPS: Definition = option("https", Kind::Str, "Encrypted connections")
         };
         Ok(())
     });
-static HTTP_HOST: Definition = option("http_host", Kind::Str, "Server, with :PORT where needed")
-    .default("localhost")
-    .lands_in_engine(|own, given| {
-        let host = given.string()?;
-        if host.contains('@') {
-            return Err("a user and a password have options of their own (http_user, http_pass)".to_owned());
-        }
-        place::<HttpOptions>(own)?.http_host = host;
-        Ok(())
-    });
+static HTTP_HOST: Definition = option(
+    "http_host",
+    Kind::Str,
+    "Server, with :PORT where needed; several hosts as a list, NAME[1-4] for a range",
+)
+.default("localhost")
+.lands_in_engine(|own, given| {
+    let host = given.string()?;
+    if host.contains('@') {
+        return Err("a user and a password have options of their own (http_user, http_pass)".to_owned());
+    }
+    ranged(&host)?;
+    place::<HttpOptions>(own)?.http_host = host;
+    Ok(())
+});
+static HTTP_HOST_SELECT: Definition =
+    option("http_host_select", Kind::Str, "Which of several hosts gets a request")
+        .default("roundrobin")
+        .keywords(&[
+            ("roundrobin", "Each request of a worker goes to the next one"),
+            ("worker", "Each worker has one: the first, the second, …"),
+        ])
+        .lands_in_engine(|own, given| {
+            place::<HttpOptions>(own)?.http_host_select = match given.keyword()? {
+                "worker" => HostSelect::Worker,
+                _ => HostSelect::RoundRobin,
+            };
+            Ok(())
+        });
 static HTTP_USER: Definition =
     option("http_user", Kind::Str, "User name").lands_in_engine(own!(HttpOptions.http_user, string()));
 static HTTP_PASS: Definition =
@@ -527,6 +568,7 @@ static HTTP_S3_SSE_CUSTOMER_KEY_ELSEWHERE: [Definition; 2] = elsewhere!(HttpOpti
 pub static OPTIONS: &[&Definition] = &[
     &HTTPS,
     &HTTP_HOST,
+    &HTTP_HOST_SELECT,
     &HTTP_USER,
     &HTTP_PASS,
     &HTTP_AUTH,
@@ -587,6 +629,8 @@ mod tests {
             ("[::1]:80", true),
             ("localhost", true),
             ("10.0.0.1", false),
+            ("127.0.0.[1-3]:9000,[::1]:80", true),
+            ("127.0.0.1:9000,10.0.0.1:9000", false),
             ("s3.example.com:9000", false),
         ] {
             assert_eq!(is_here(host), here, "{host}");

@@ -57,6 +57,7 @@ pub const TABLE: &[Effect] = &[
     test!("cpuio:exit_on_io_done", working::busy_jobs_end_with_the_io),
     test!("http:https", http::identity::encrypted_connections_check_certificates),
     test!("http:http_host", http::a_missing_server_is_reported),
+    test!("http:http_host_select", http::hosts::requests_go_to_several_hosts_in_turn_or_by_worker),
     test!("http:http_user", http::identity::webdav_and_swift_have_their_own_ways_to_identify),
     test!("http:http_pass", http::identity::webdav_and_swift_have_their_own_ways_to_identify),
     test!("http:http_s3_key", http::identity::keys_come_from_the_environment_or_a_file),
