@@ -29,6 +29,12 @@ fn minio_takes_gives_and_removes_objects() {
     // Names that have to be encoded are signed as they are sent.
     run("--filename=/bkt/x(1)+$=@,'!* --rw=write --size=128k --verify=crc32c --unlink=1");
     assert_eq!(server.count(), 1);
+    // Requests are signed for the host that they go to.
+    let hosts = format!("{0},{1}", server.host(), server.host().replace("127.0.0.1", "localhost"));
+    run(&format!(
+        "--filename=/bkt/h --rw=write --size=1m --iodepth=4 --verify=crc32c --unlink=1 --http_host={hosts}"
+    ));
+    assert_eq!(server.count(), 1);
     // The server refuses objects with a wrong checksum; it accepts these.
     for checksum in ["crc32c", "sha256"] {
         run(&format!("--filename=/bkt/c --rw=write --size=256k --http_s3_checksum={checksum} --unlink=1"));
@@ -94,6 +100,40 @@ fn errors_of_minio_are_reported() {
         assert!(refused.output().contains(said), "{line}: {}", refused.output());
     }
     assert_eq!(server.count(), 1, "a refused job has written");
+}
+
+#[test]
+fn jobs_of_one_run_have_their_own_users() {
+    let dir = scratch();
+    let server = or_skip!(Minio::start(dir.path(), false));
+    let [id, secret, token] = or_skip!(server.user_who_may("s3:GetObject"));
+    report(dir.path(), &s3(&server, "--filename=/bkt/a --rw=write --size=1m"));
+    let other = format!("http_s3_keyid={id}\nhttp_s3_key={secret}\nhttp_s3_security_token={token}\n");
+    let run = |rw: &str| {
+        let jobs = format!(
+            "[global]\nioengine=http\nhttp_mode=s3\nhttp_host={}\nhttp_s3_region=eu-test-1\nbs=64k\nsize=1m\n\
+             [writer]\nfilename=/bkt/b\nrw=write\nhttp_s3_keyid={}\nhttp_s3_key={}\n\
+             [reader]\nfilename=/bkt/a\nrw={rw}\n{other}",
+            server.host(),
+            Minio::ID,
+            Minio::SECRET
+        );
+        std::fs::write(dir.path().join("jobs.fio"), jobs).unwrap();
+        Program::own().line(dir.path(), "jobs.fio --output-format=json")
+    };
+    let both = run("read").ok();
+    let json = Json::parse(&both.stdout);
+    assert_eq!(
+        json.jobs().iter().map(|job| job.bytes()).collect::<Vec<_>>(),
+        [[0, 1 << 20, 0], [1 << 20, 0, 0]]
+    );
+    assert!(!both.output().contains(&token) && !both.output().contains(&secret));
+    // Each has the rights of its user.
+    let refused = run("randwrite");
+    assert_eq!(refused.code(), 1);
+    let output = refused.output();
+    assert!(output.contains("PUT /bkt/a_") && output.contains("no permission"), "{output}");
+    assert!(!output.contains("PUT /bkt/b_"), "{output}");
 }
 
 #[test]
