@@ -21,7 +21,7 @@ use crate::answer::{Answer, Incoming, MOST_HEAD};
 use crate::connection::Connection;
 use crate::digest::Asked;
 use crate::endpoint::{Endpoint, EndpointError};
-use crate::store::{Method, Object, Protocol, Store};
+use crate::store::{Headers, Method, Object, Protocol, Store};
 use crate::tls::{self, Trust, TrustError};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::time::Timespec;
@@ -185,6 +185,11 @@ impl Client {
             counts: Counts::default(),
             is_asked_to_stop: || false,
         })
+    }
+
+    /// Adds these fields to the heads of all requests from now on.
+    pub fn set_headers(&mut self, headers: &Headers) {
+        self.hosts.iter_mut().for_each(|host| host.store.set_headers(headers.clone()));
     }
 
     /// The first host of the server.

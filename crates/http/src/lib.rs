@@ -47,5 +47,5 @@ pub use self::encoding::{percent_decoded, percent_encoded};
 pub use self::endpoint::{Endpoint, EndpointError};
 pub use self::refusal::Refusal;
 pub use self::signature::Signer;
-pub use self::store::{Basic, Checksum, CustomerKey, Method, Object, Protocol, S3, User};
+pub use self::store::{Basic, Checksum, CustomerKey, Headers, Method, Object, Protocol, S3, User};
 pub use self::tls::{Trust, TrustError};

@@ -168,19 +168,60 @@ pub struct Store {
     path: String,
     range: String,
     fields: String,
+    headers: Headers,
+}
+
+/// More fields for the heads of requests, with names in lower case, at most [`Headers::MOST`] of each kind.
+#[derive(Clone, Debug, Default)]
+pub struct Headers {
+    /// Those of GET and HEAD.
+    pub reads: Vec<(String, String)>,
+    /// Those of requests that make objects: PUT, and the beginning of an upload in parts.
+    pub writes: Vec<(String, String)>,
+    /// Those of DELETE.
+    pub removals: Vec<(String, String)>,
+}
+
+impl Headers {
+    /// The maximum number of fields of a request.
+    pub const MOST: usize = 16;
+
+    fn of(&self, method: Method, query: &str) -> &[(String, String)] {
+        match method {
+            Method::Get | Method::Head => &self.reads,
+            Method::Put if query.is_empty() => &self.writes,
+            Method::Post if query == BEGIN_UPLOAD => &self.writes,
+            // (Other requests of an upload name it.)
+            Method::Delete if !query.starts_with(UPLOAD) => &self.removals,
+            _ => &[],
+        }
+    }
 }
 
 impl Store {
     /// Makes a store for the server with this name (with its port, unless it is the default port).
     pub fn new(host: String, protocol: Protocol) -> Store {
-        Store { host, protocol, path: String::new(), range: String::new(), fields: String::new() }
+        Store {
+            host,
+            protocol,
+            path: String::new(),
+            range: String::new(),
+            fields: String::new(),
+            headers: Headers::default(),
+        }
+    }
+
+    /// Adds these fields to all heads from now on.
+    pub fn set_headers(&mut self, headers: Headers) {
+        self.headers = headers;
     }
 
     /// Appends the head of a request with this body.
     pub fn head(&mut self, method: Method, object: &Object<'_>, body: &[u8], out: &mut String) {
         self.path.clear();
         percent_encoded(object.name.as_bytes(), &mut self.path);
-        let Store { host, protocol, path, range, fields } = self;
+        let Store { host, protocol, path, range, fields, headers } = self;
+        let headers = headers.of(method, object.query);
         range.clear();
         if let Some(part) = &object.part {
             // (Writing to a String does not fail.)
@@ -188,7 +229,7 @@ impl Store {
         }
         fields.clear();
         match protocol {
-            Protocol::S3(s3) => s3.fields(method, host, (path, object.query), range, body, fields),
+            Protocol::S3(s3) => s3.fields(method, host, (path, object.query), (range, headers), body, fields),
             Protocol::WebDav(user) => match user {
                 Some(User::Basic(Basic(text))) => {
                     let _ = write!(fields, "Authorization: Basic {text}\r\n");
@@ -201,6 +242,11 @@ impl Store {
                     let _ = write!(fields, "X-Auth-Token: {token}\r\n");
                 }
             }
+        }
+        // (S3 has signed its own.)
+        let is_s3 = matches!(protocol, Protocol::S3(_));
+        for (name, value) in headers.iter().filter(|(name, _)| !(is_s3 && name.starts_with("x-amz-"))) {
+            let _ = write!(fields, "{name}: {value}\r\n");
         }
         let mark = if object.query.is_empty() { "" } else { "?" };
         let _ = write!(
@@ -276,6 +322,8 @@ impl Store {
 
 /// The query that begins a multipart upload.
 pub(crate) const BEGIN_UPLOAD: &str = "uploads=";
+/// The beginning of the query that ends or aborts it.
+pub(crate) const UPLOAD: &str = "uploadId=";
 
 impl S3 {
     /// Appends the header fields of S3, with a signature if there is a signer.
@@ -284,7 +332,7 @@ impl S3 {
         method: Method,
         host: &str,
         (path, query): (&str, &str),
-        range: &str,
+        (range, headers): (&str, &[(String, String)]),
         body: &[u8],
         out: &mut String,
     ) {
@@ -303,7 +351,7 @@ impl S3 {
         });
         let begins_upload = method == Method::Post && query == BEGIN_UPLOAD;
         // Sorted by name, as the signature requires.
-        let mut fields: [(&str, &str); 8] = [("", ""); 8];
+        let mut fields: [(&str, &str); 8 + Headers::MOST] = [("", ""); 8 + Headers::MOST];
         let mut count = 0;
         let mut add = |name, value| {
             fields[count] = (name, value);
@@ -338,7 +386,11 @@ impl S3 {
         {
             add("x-amz-storage-class", class);
         }
-        let fields = &fields[..count];
+        for (name, value) in headers.iter().filter(|(name, _)| name.starts_with("x-amz-")) {
+            add(name, value);
+        }
+        let fields = &mut fields[..count];
+        fields.sort_unstable();
         for (name, value) in fields.iter().filter(|(name, _)| name.starts_with("x-")) {
             let _ = write!(out, "{name}: {value}\r\n");
         }

@@ -2,8 +2,8 @@
 
 use iolite_engine::is_asked_to_stop;
 use iolite_http::{
-    Basic, Checksum, Client, Credentials, CustomerKey, Digest, Endpoint, Limits, Protocol, S3, Signer,
-    Source, Trust, User,
+    Basic, Checksum, Client, Credentials, CustomerKey, Digest, Endpoint, Headers, Limits, Protocol, S3,
+    Signer, Source, Trust, User,
 };
 use iolite_options::engines::{
     Addressing, Authentication, Encryption, HostSelect, HttpOptions, HttpProtocol, ObjectChecksum,
@@ -66,6 +66,11 @@ pub(super) fn connect(options: &HttpOptions, worker: u32) -> Result<Client, Stri
     let mut client =
         Client::new(endpoints, &protocol, &trust(options)?, limits).map_err(|error| error.to_string())?;
     client.stop_if(is_asked_to_stop);
+    client.set_headers(&Headers {
+        reads: options.http_read_headers.clone(),
+        writes: options.http_write_headers.clone(),
+        removals: options.http_trim_headers.clone(),
+    });
     Ok(client)
 }
 

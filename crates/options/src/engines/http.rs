@@ -1,5 +1,7 @@
 //! The options of `http`.
 
+mod fields;
+
 use super::Facets;
 use super::own::{AsFio, Idle, Obstacle, OwnOptions, named_by, own, own_options, place};
 use super::ranged::ranged;
@@ -135,6 +137,12 @@ own_options! {
         pub http_object_mode: ObjectMode,
         /// The request of a read.
         pub http_read: ReadRequest,
+        /// Fields for the heads of requests that read, with names in lower case.
+        pub http_read_headers: Vec<(String, String)>,
+        /// Fields for the heads of requests that make objects.
+        pub http_write_headers: Vec<(String, String)>,
+        /// Fields for the heads of requests that remove objects.
+        pub http_trim_headers: Vec<(String, String)>,
         /// The longest time without progress of a request, in microseconds; 0 = no limit.
         pub http_timeout: u64,
         /// How often a request is repeated after a temporary error.
@@ -474,6 +482,25 @@ static HTTP_READ: Definition = option("http_read", Kind::Str, "What a read asks 
         };
         Ok(())
     });
+
+/// Fields for the heads of one kind of requests.
+macro_rules! headers {
+    ($field:ident, $help:literal) => {
+        option(stringify!($field), Kind::Str, $help).lands_in_engine(|own, given| {
+            place::<HttpOptions>(own)?.$field = fields::fields(&given.string()?)?;
+            Ok(())
+        })
+    };
+}
+
+static HTTP_READ_HEADERS: Definition =
+    headers!(http_read_headers, "Fields for requests that read: NAME: VALUE, NAME: VALUE");
+static HTTP_WRITE_HEADERS: Definition = headers!(
+    http_write_headers,
+    "Fields for requests that make objects, such as x-amz-tagging: NAME: VALUE, NAME: VALUE"
+);
+static HTTP_TRIM_HEADERS: Definition =
+    headers!(http_trim_headers, "Fields for requests that remove objects: NAME: VALUE, NAME: VALUE");
 static HTTP_TIMEOUT: Definition =
     option("http_timeout", Kind::Time, "The longest time without progress of a request; 0 = no limit")
         .default("120s")
@@ -584,6 +611,9 @@ pub static OPTIONS: &[&Definition] = &[
     &HTTP_VERBOSE,
     &HTTP_OBJECT_MODE,
     &HTTP_READ,
+    &HTTP_READ_HEADERS,
+    &HTTP_WRITE_HEADERS,
+    &HTTP_TRIM_HEADERS,
     &HTTP_TIMEOUT,
     &HTTP_RETRIES,
     &HTTP_CREATE,
