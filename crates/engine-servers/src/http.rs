@@ -22,8 +22,9 @@ use iolite_engine::{
     Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Requests,
     StageEnds, Storage, Unit,
 };
+use iolite_http::multipart::is_refused_in_body;
 use iolite_http::{Answer, Client, Done, Marks, Method, Object, Refusal, Request, Sink, listing};
-use iolite_options::engines::{HttpOptions, HttpProtocol, ObjectMode, ReadRequest};
+use iolite_options::engines::{HttpOptions, HttpProtocol, ObjectMode, ReadRequest, WriteRequest};
 use iolite_types::Operation;
 use std::fmt::Write;
 use std::io;
@@ -44,6 +45,8 @@ pub struct HttpEngine {
     clock: MonotonicClock,
     /// A buffer for the name of an object.
     name: String,
+    /// A buffer for the name of the object that a write copies.
+    source: String,
     /// The number of missing objects that were read as zeros, or were to be trimmed.
     missing: u64,
     /// The position of each unit in its list: the file and the token of the next page; `None` = the beginning.
@@ -112,6 +115,7 @@ impl HttpEngine {
             units: vec![Flying::default(); config.depth],
             clock: MonotonicClock::now(),
             name: String::new(),
+            source: String::new(),
             missing: 0,
             cursors: Vec::new(),
             names_listed: 0,
@@ -168,7 +172,13 @@ impl HttpEngine {
             unsafe { self.begin_write(PartWrite { buffer, length, offset, unit: index, file }) };
             return Ok(());
         }
-        let head = self.client.head(method, &Object { name: &self.name, part, query: "" }, body);
+        self.source.clear();
+        if method == Method::Copy {
+            let source = &self.options.http_copy_source;
+            name_object(&mut self.source, &self.options, source, unit.offset, unit.length);
+        }
+        let object = Object { name: &self.name, part, query: "", source: &self.source };
+        let head = self.client.head(method, &object, body);
         let sink = match method {
             Method::Get => Sink::Memory(unit.buffer, length),
             _ => Sink::Text,
@@ -206,7 +216,11 @@ impl HttpEngine {
             marks: None,
             is_repeated: false,
         };
-        let head = self.client.head(Method::Get, &Object { name: &bucket, part: None, query: &query }, &[]);
+        let head = self.client.head(
+            Method::Get,
+            &Object { name: &bucket, part: None, query: &query, source: "" },
+            &[],
+        );
         let request = Request {
             head,
             body: (std::ptr::null(), 0),
@@ -278,16 +292,25 @@ impl HttpEngine {
         let is_read = method == Some(Method::Get);
         let must_be_there = is_read || method == Some(Method::Head);
         let words = match done.result {
-            Ok(answer) if answer.is_success() => match self.is_what_was_asked_for(&answer, offset, length) {
-                _ if !is_read => return Ok(length),
-                true => return Ok(length),
-                false => self.wrong_part(&answer, offset, length),
-            },
+            // (A server that copies for long sends the status before it knows the outcome.)
+            Ok(answer)
+                if answer.is_success() && !(method == Some(Method::Copy) && is_refused_in_body(&answer)) =>
+            {
+                match self.is_what_was_asked_for(&answer, offset, length) {
+                    _ if !is_read => return Ok(length),
+                    true => return Ok(length),
+                    false => self.wrong_part(&answer, offset, length),
+                }
+            }
             // An earlier attempt has removed the object.
             Ok(answer) if answer.status == 404 && done.is_repeated && method == Some(Method::Delete) => {
                 return Ok(length);
             }
-            Ok(answer) if answer.status == 404 && self.options.lenient && method != Some(Method::Put) => {
+            Ok(answer)
+                if answer.status == 404
+                    && self.options.lenient
+                    && (must_be_there || method == Some(Method::Delete)) =>
+            {
                 self.missing += 1;
                 if is_read {
                     let buffer = self.units[index].buffer as *mut u8;
@@ -299,7 +322,16 @@ impl HttpEngine {
             }
             Ok(answer) => {
                 let refusal = Refusal::of(&answer);
-                format!("{refusal}{}", remedy::of(&refusal, &self.options, must_be_there))
+                let remedy = match method {
+                    Some(Method::Copy)
+                        if refusal.status == 404 && refusal.code.as_deref() != Some("NoSuchBucket") =>
+                    {
+                        let source = &self.options.http_copy_source;
+                        format!("; write the source first, with the same bs: filename={source}")
+                    }
+                    _ => remedy::of(&refusal, &self.options, must_be_there),
+                };
+                format!("{refusal}{remedy}")
             }
             Err(failure) => failure.words,
         };
@@ -412,6 +444,7 @@ impl Engine for HttpEngine {
         let method = match unit.operation {
             Operation::Read if self.options.http_read == ReadRequest::Head => Method::Head,
             Operation::Read => Method::Get,
+            Operation::Write if self.options.http_write == WriteRequest::Copy => Method::Copy,
             Operation::Write => Method::Put,
             Operation::Trim => Method::Delete,
             Operation::Sync | Operation::DataSync | Operation::SyncFileRange => {

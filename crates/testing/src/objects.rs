@@ -393,6 +393,20 @@ fn granted(state: &mut State, seen: &Seen, body: Vec<u8>) -> (&'static str, usiz
     }
     const MISSING: &[u8] = b"<Error><Code>NoSuchKey</Code><Message>There is none.</Message></Error>";
     let objects = &mut state.objects;
+    // S3 names the source of a copy in a field, WebDAV its destination.
+    let (source, destination) = match (seen.fields.get("x-amz-copy-source"), seen.fields.get("destination")) {
+        (Some(source), _) => (Some(source), &seen.path),
+        (None, Some(destination)) if seen.method == "COPY" => (Some(&seen.path), destination),
+        _ => (None, &seen.path),
+    };
+    if let Some(source) = source {
+        const COPIED: &[u8] = b"<CopyObjectResult/>";
+        let Some(bytes) = objects.get(source).cloned() else {
+            return ("404 Not Found", MISSING.len(), MISSING.to_vec());
+        };
+        objects.insert(destination.clone(), bytes);
+        return ("200 OK", COPIED.len(), COPIED.to_vec());
+    }
     match seen.method.as_str() {
         "PUT" => {
             objects.insert(seen.path.clone(), body);

@@ -311,7 +311,7 @@ fn configuration(directory: &Path, address: SocketAddr, encrypted: SocketAddr) -
     let [own, key, authority] =
         ["server.crt", "server.key", "authority.crt"].map(|name| certificate(name).display().to_string());
     let location = format!(
-        "root {place}/files; location / {{ dav_methods PUT DELETE MKCOL; create_full_put_path on;\n\
+        "root {place}/files; location / {{ dav_methods PUT DELETE MKCOL COPY; create_full_put_path on;\n\
          auth_basic tests; auth_basic_user_file {place}/users; }}"
     );
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]

@@ -336,7 +336,7 @@ impl HttpEngine {
             // the last request belongs to the upload, which does not remove or change it before the request is over.
             _ => unsafe { std::slice::from_raw_parts(start, length) },
         };
-        let object = Object { name: &upload.name, part: None, query: &query };
+        let object = Object { name: &upload.name, part: None, query: &query, source: "" };
         let head = self.client.head(method, &object, body);
         let request = Request {
             head,

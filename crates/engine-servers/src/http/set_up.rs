@@ -40,6 +40,7 @@ pub(super) fn connect(options: &HttpOptions, worker: u32) -> Result<Client, Stri
     for (name, value) in [
         ("http_host", &options.http_host),
         ("http_user", &options.http_user),
+        ("http_copy_source", &options.http_copy_source),
         ("http_s3_keyid", &options.http_s3_keyid),
         ("http_s3_region", &options.http_s3_region),
         ("http_s3_storage_class", &options.http_s3_storage_class),

@@ -320,7 +320,7 @@ impl Storage for HttpEngine {
         let mut from: Option<String> = None;
         loop {
             let query = listing::query(&prefix, listing::MOST_NAMES, from.as_deref());
-            let object = Object { name: &bucket, part: None, query: &query };
+            let object = Object { name: &bucket, part: None, query: &query, source: "" };
             let head = self.client.head(Method::Get, &object, &[]);
             let answer = self.client.call(head, &[], false);
             let answer = answer.map_err(|failure| format!("GET {bucket}: {}", failure.words));

@@ -35,6 +35,12 @@ fn minio_takes_gives_and_removes_objects() {
         "--filename=/bkt/h --rw=write --size=1m --iodepth=4 --verify=crc32c --unlink=1 --http_host={hosts}"
     ));
     assert_eq!(server.count(), 1);
+    run("--filename=/bkt/s(1)+ --rw=randwrite --size=1m --verify=crc32c");
+    let copy = "--http_write=copy --http_copy_source=/bkt/s(1)+ --iodepth=4";
+    run(&format!("--filename=/bkt/copy --rw=write --size=1m {copy}"));
+    assert_eq!(server.count(), 33);
+    run("--filename=/bkt/copy --rw=randwrite --size=1m --verify=crc32c --verify_only=1 --unlink=1");
+    run("--filename=/bkt/s(1)+ --rw=trim --size=1m");
     // The server refuses objects with a wrong checksum; it accepts these.
     for checksum in ["crc32c", "sha256"] {
         run(&format!("--filename=/bkt/c --rw=write --size=256k --http_s3_checksum={checksum} --unlink=1"));
@@ -223,6 +229,8 @@ fn nginx_takes_gives_and_removes_files() {
     assert_eq!(json.job().ios(), [64, 64, 0]);
     assert_eq!((server.names().len(), server.names()[0].as_str()), (64, "f_0_16384"));
     assert_eq!(run("--filename=/f --rw=randread --iodepth=8").job().bytes(), [1 << 20, 0, 0]);
+    let copy = "--http_write=copy --http_copy_source=/f --iodepth=4";
+    run(&format!("--filename=/g --rw=write --size=1m {copy} --unlink=1"));
     run("--filename=/f --rw=trim --size=1m");
     assert_eq!(server.names(), [""; 0]);
     run("--filename=/r --rw=write --bs=1m --size=1m --http_object_mode=range");

@@ -76,6 +76,16 @@ pub enum ObjectChecksum {
     Sha256,
 }
 
+/// The request of a write (`http_write`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WriteRequest {
+    /// PUT: the data.
+    #[default]
+    Put,
+    /// The server copies another object.
+    Copy,
+}
+
 /// Which of several hosts gets a request (`http_host_select`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HostSelect {
@@ -137,6 +147,10 @@ own_options! {
         pub http_object_mode: ObjectMode,
         /// The request of a read.
         pub http_read: ReadRequest,
+        /// The request of a write.
+        pub http_write: WriteRequest,
+        /// The file whose objects writes copy, with its bucket; empty = not given.
+        pub http_copy_source: String,
         /// Fields for the heads of requests that read, with names in lower case.
         pub http_read_headers: Vec<(String, String)>,
         /// Fields for the heads of requests that make objects.
@@ -194,6 +208,22 @@ impl OwnOptions for HttpOptions {
         if self.http_read == ReadRequest::Head && job.verification_option().is_some() {
             found.push(("http_read", "http_read=head: no data comes back that could be verified".to_owned()));
         }
+        if self.http_write == WriteRequest::Copy {
+            let why = if self.http_mode == HttpProtocol::Swift {
+                "copies are those of S3 and WebDAV, not of http_mode=swift"
+            } else if self.http_copy_source.is_empty() {
+                "give the file to copy, as filename names it: http_copy_source=/BUCKET/NAME"
+            } else if self.http_s3_multipart_size > 0 {
+                "an object is copied as a whole; leave http_s3_multipart_size out"
+            } else if job.verification_option().is_some() {
+                "the data is that of the source, so it cannot be verified"
+            } else {
+                ""
+            };
+            if !why.is_empty() {
+                found.push(("http_write", format!("http_write=copy: {why}")));
+            }
+        }
         if self.gathers_writes() && job.depth.io_submit_mode == SubmitMode::Offload {
             let why = "io_submit_mode=offload: the parts of an object (http_s3_multipart_size) are sent by one client";
             found.push(("io_submit_mode", why.to_owned()));
@@ -244,6 +274,9 @@ impl OwnOptions for HttpOptions {
         let mut idle = |names: &[&'static str], why| all.extend(names.iter().map(|&name| (name, why)));
         if self.hosts().len() == 1 {
             idle(&["http_host_select"], "http_host has one host");
+        }
+        if self.http_write != WriteRequest::Copy {
+            idle(&["http_copy_source"], "http_write=copy is missing");
         }
         if self.http_mode != HttpProtocol::S3 {
             idle(OF_S3, "it is about http_mode=s3");
@@ -482,6 +515,22 @@ static HTTP_READ: Definition = option("http_read", Kind::Str, "What a read asks 
         };
         Ok(())
     });
+static HTTP_WRITE: Definition = option("http_write", Kind::Str, "What a write asks for")
+    .default("put")
+    .keywords(&[
+        ("put", "To store the data (PUT)"),
+        ("copy", "To copy an object of http_copy_source, on the server (COPY)"),
+    ])
+    .lands_in_engine(|own, given| {
+        place::<HttpOptions>(own)?.http_write = match given.keyword()? {
+            "copy" => WriteRequest::Copy,
+            _ => WriteRequest::Put,
+        };
+        Ok(())
+    });
+static HTTP_COPY_SOURCE: Definition =
+    option("http_copy_source", Kind::Str, "The file whose objects are copied: /BUCKET/NAME")
+        .lands_in_engine(own!(HttpOptions.http_copy_source, string()));
 
 /// Fields for the heads of one kind of requests.
 macro_rules! headers {
@@ -611,6 +660,8 @@ pub static OPTIONS: &[&Definition] = &[
     &HTTP_VERBOSE,
     &HTTP_OBJECT_MODE,
     &HTTP_READ,
+    &HTTP_WRITE,
+    &HTTP_COPY_SOURCE,
     &HTTP_READ_HEADERS,
     &HTTP_WRITE_HEADERS,
     &HTTP_TRIM_HEADERS,

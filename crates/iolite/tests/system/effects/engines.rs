@@ -82,6 +82,8 @@ pub const TABLE: &[Effect] = &[
     test!("http:http_s3_multipart_size", uploads::a_file_that_is_one_object_is_written_in_parts_at_once),
     test!("http:http_auth", http::identity::digest_authentication_does_not_send_the_password),
     test!("http:http_read", http::reads_may_only_look_objects_up),
+    test!("http:http_write", http::copies::writes_may_copy_objects_of_another_file),
+    test!("http:http_copy_source", http::copies::writes_may_copy_objects_of_another_file),
     test!("http:http_read_headers", http::headers::requests_of_a_direction_have_its_fields),
     test!("http:http_write_headers", http::headers::requests_of_a_direction_have_its_fields),
     test!("http:http_trim_headers", http::headers::requests_of_a_direction_have_its_fields),
