@@ -23,6 +23,7 @@ use crate::digest::Asked;
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::store::{Headers, Method, Object, Protocol, Store};
 use crate::tls::{self, Trust, TrustError};
+use iolite_os::local_end::LocalEnd;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::time::Timespec;
 use rustls::pki_types::ServerName;
@@ -103,6 +104,8 @@ pub struct Client {
     hosts: Vec<Host>,
     /// The host of the next request: they take turns.
     turn: usize,
+    /// Where connections come from; `None` = the system chooses.
+    source: Option<LocalEnd>,
     limits: Limits,
     epoll: OwnedFd,
     links: Vec<Option<Link>>,
@@ -169,6 +172,7 @@ impl Client {
         Ok(Client {
             hosts,
             turn: 0,
+            source: None,
             limits,
             epoll,
             links: Vec::new(),
@@ -190,6 +194,22 @@ impl Client {
     /// Adds these fields to the heads of all requests from now on.
     pub fn set_headers(&mut self, headers: &Headers) {
         self.hosts.iter_mut().for_each(|host| host.store.set_headers(headers.clone()));
+    }
+
+    /// Makes all connections come from there.
+    ///
+    /// # Errors
+    /// A host cannot be reached from there, because it has no address of that version of IP.
+    pub fn connect_from(&mut self, source: LocalEnd) -> Result<(), ClientError> {
+        for host in &mut self.hosts {
+            host.addresses.retain(|address| source.reaches(address.ip()));
+            if host.addresses.is_empty() {
+                let why = format!("none of the version of IP that bind={source} has");
+                return Err(EndpointError::NoAddress { host: host.endpoint.host().to_owned(), why }.into());
+            }
+        }
+        self.source = Some(source);
+        Ok(())
     }
 
     /// The first host of the server.
@@ -483,7 +503,7 @@ impl Client {
             },
             None => None,
         };
-        let made = Connection::begin(&host.addresses[address], encryption);
+        let made = Connection::begin(&host.addresses[address], self.source.as_ref(), encryption);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.links.push(None);
             self.links.len() - 1

@@ -64,6 +64,7 @@ struct State {
     uploads: BTreeMap<String, Upload>,
     uploads_begun: usize,
     requests: Vec<Seen>,
+    clients: Vec<SocketAddr>,
     /// The number of requests that wait for others, and its maximum so far.
     waiting: usize,
     most_waiting: usize,
@@ -200,6 +201,11 @@ impl ObjectServer {
         self.shared.state().requests.iter().filter(|seen| seen.method == method).count()
     }
 
+    /// The addresses of the clients that have connected so far.
+    pub fn clients(&self) -> Vec<SocketAddr> {
+        self.shared.state().clients.clone()
+    }
+
     /// The number of connections so far.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::Relaxed)
@@ -240,6 +246,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         }
         let Ok(connection) = connection else { continue };
         shared.connections.fetch_add(1, Ordering::Relaxed);
+        shared.state().clients.extend(connection.peer_addr());
         if let Ok(again) = connection.try_clone() {
             shared.open.lock().unwrap_or_else(PoisonError::into_inner).push(again);
         }

@@ -6,8 +6,9 @@ use iolite_http::{
     Signer, Source, Trust, User,
 };
 use iolite_options::engines::{
-    Addressing, Authentication, Encryption, HostSelect, HttpOptions, HttpProtocol, ObjectChecksum,
+    Addressing, Authentication, Encryption, HostSelect, HttpOptions, HttpProtocol, ObjectChecksum, of_worker,
 };
+use iolite_os::local_end::LocalEnd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -52,10 +53,10 @@ pub(super) fn connect(options: &HttpOptions, worker: u32) -> Result<Client, Stri
         }
     }
     let encrypted = options.https != Encryption::Off;
-    let mut hosts = options.hosts();
-    if options.http_host_select == HostSelect::Worker {
-        hosts = vec![hosts.swap_remove(worker as usize % hosts.len())];
-    }
+    let hosts = match options.http_host_select {
+        HostSelect::Worker => of_worker(&options.http_host, worker)?.into_iter().collect(),
+        HostSelect::RoundRobin => options.hosts(),
+    };
     let endpoints = hosts.iter().map(|host| Endpoint::parse(host, encrypted)).collect::<Result<_, _>>();
     let endpoints = endpoints.map_err(|error| format!("http_host: {error}"))?;
     let protocol = protocol(options)?;
@@ -67,6 +68,10 @@ pub(super) fn connect(options: &HttpOptions, worker: u32) -> Result<Client, Stri
     let mut client =
         Client::new(endpoints, &protocol, &trust(options)?, limits).map_err(|error| error.to_string())?;
     client.stop_if(is_asked_to_stop);
+    if let Some(name) = of_worker(&options.bind, worker)? {
+        let source = LocalEnd::of_machine(&name).map_err(|why| format!("bind={why}"))?;
+        client.connect_from(source).map_err(|error| error.to_string())?;
+    }
     client.set_headers(&Headers {
         reads: options.http_read_headers.clone(),
         writes: options.http_write_headers.clone(),

@@ -1,5 +1,6 @@
 //! `http`: objects on a server. The server of these tests misbehaves on request; `object_stores.rs` has real servers.
 
+pub(crate) mod bind;
 pub(crate) mod copies;
 pub(crate) mod headers;
 pub(crate) mod hosts;

@@ -6,7 +6,8 @@ use super::Facets;
 use super::own::{AsFio, Idle, Obstacle, OwnOptions, named_by, own, own_options, place};
 use super::ranged::ranged;
 use super::secret::{Secret, elsewhere, secret};
-use crate::definition::{Definition, Kind};
+use super::shared::BIND;
+use crate::definition::{Definition, Kind, Places};
 use crate::{JobOptions, SubmitMode};
 use serde::{Deserialize, Serialize};
 
@@ -108,13 +109,15 @@ pub enum ReadRequest {
 
 own_options! {
     /// The options of `http`.
-    pub struct HttpOptions declared by OPTIONS {
+    pub struct HttpOptions declared by OPTIONS with places {
         /// Whether connections are encrypted.
         pub https: Encryption,
         /// The hosts of the server, each with its port if that is not the usual one: a list, see [`HttpOptions::hosts`].
         pub http_host: String,
         /// Which of several hosts gets a request.
         pub http_host_select: HostSelect,
+        /// Addresses or interfaces of this machine to connect from, a list; empty = the system chooses.
+        pub bind: String,
         /// The user's name for WebDAV; empty = no user.
         pub http_user: String,
         /// The user's password.
@@ -185,6 +188,12 @@ own_options! {
         pub http_key_file: String,
         /// Missing objects read as zeros, and may be trimmed, as in fio. The front end sets this.
         pub lenient: bool,
+    }
+}
+
+impl Places for HttpOptions {
+    fn bind(&mut self) -> Option<&mut String> {
+        Some(&mut self.bind)
     }
 }
 
@@ -645,6 +654,7 @@ pub static OPTIONS: &[&Definition] = &[
     &HTTPS,
     &HTTP_HOST,
     &HTTP_HOST_SELECT,
+    &BIND,
     &HTTP_USER,
     &HTTP_PASS,
     &HTTP_AUTH,

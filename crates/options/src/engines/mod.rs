@@ -74,7 +74,7 @@ pub(crate) use own::AsFio;
 pub use own::{LocalTarget, Obstacle, OwnOptions};
 pub use priorities::CommandPriorities;
 pub use pvsync2::Pvsync2Options;
-pub use ranged::ranged;
+pub use ranged::{of_worker, ranged};
 pub(crate) use secret::PLACEHOLDER;
 pub use secret::Secret;
 pub use sg::{SgOptions, SgWriteMode};

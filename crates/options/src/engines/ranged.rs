@@ -19,6 +19,18 @@ pub fn ranged(list: &str) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
+/// The name in a list that is that of a worker: they share the names in turn. `None` = the list is empty.
+///
+/// # Errors
+/// As [`ranged`].
+pub fn of_worker(list: &str, worker: u32) -> Result<Option<String>, String> {
+    if list.is_empty() {
+        return Ok(None);
+    }
+    let mut names = ranged(list)?;
+    Ok(Some(names.swap_remove(worker as usize % names.len())))
+}
+
 /// Adds the names that an item stands for. Before `from` there are no ranges.
 fn add(item: &str, from: usize, names: &mut Vec<String>) -> Result<(), String> {
     for (open, _) in item[from..].match_indices('[').map(|(place, sign)| (from + place, sign)) {

@@ -82,6 +82,7 @@ pub const TABLE: &[Effect] = &[
     test!("http:http_s3_multipart_size", uploads::a_file_that_is_one_object_is_written_in_parts_at_once),
     test!("http:http_auth", http::identity::digest_authentication_does_not_send_the_password),
     test!("http:http_read", http::reads_may_only_look_objects_up),
+    test!("http:bind", http::bind::connections_come_from_the_address_of_their_worker),
     test!("http:http_write", http::copies::writes_may_copy_objects_of_another_file),
     test!("http:http_copy_source", http::copies::writes_may_copy_objects_of_another_file),
     test!("http:http_read_headers", http::headers::requests_of_a_direction_have_its_fields),
@@ -233,6 +234,20 @@ pub const TABLE: &[Effect] = &[
     test!("exec:grace_time", working::a_program_has_time_to_end_and_is_killed_after_that),
     test!("exec:std_redirect", working::a_program_gets_its_arguments_and_its_output_is_kept),
     row("net:hostname", "--ioengine=net --rw=write --size=4k --port=1", "127.0.0.1", "127.0.0.2", CONNECTS),
+    row(
+        "netsplice:bind",
+        "--ioengine=netsplice --rw=write --size=4k --hostname=127.0.0.1 --port=1",
+        "127.0.0.2",
+        "127.0.0.3",
+        OfFailing(&Sockets("bind")),
+    ),
+    row(
+        "net:bind",
+        "--ioengine=net --rw=write --size=4k --hostname=127.0.0.1 --port=1",
+        "127.0.0.2",
+        "127.0.0.3",
+        OfFailing(&Sockets("bind")),
+    ),
     row("net:port", "--ioengine=net --rw=write --size=4k --hostname=127.0.0.1", "1", "2", CONNECTS),
     row(
         "net:protocol",
