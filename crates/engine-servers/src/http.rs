@@ -8,12 +8,14 @@
 //! With `http_object_mode=block` each block is an object, named FILE_OFFSET_LENGTH in decimal bytes, as in fio; with
 //! `range` a file is one object: reads ask for a range of it, and writes replace it.
 
+mod following;
 mod ledger;
 mod multipart;
 mod remedy;
 mod set_up;
 mod storage;
 
+use self::following::Next;
 use self::ledger::Ledger;
 use self::multipart::{Uploads, Write as PartWrite};
 use iolite_engine::by_index::ByIndex;
@@ -24,8 +26,9 @@ use iolite_engine::{
 };
 use iolite_http::multipart::is_refused_in_body;
 use iolite_http::{Answer, Client, Done, Marks, Method, Object, Refusal, Request, Sink, listing};
-use iolite_options::engines::{HttpOptions, HttpProtocol, ObjectMode, ReadRequest, WriteRequest};
+use iolite_options::engines::{HttpOptions, HttpProtocol, ObjectMode, ReadRequest, Visible, WriteRequest};
 use iolite_types::Operation;
+use std::collections::VecDeque;
 use std::fmt::Write;
 use std::io;
 use std::time::{Duration, Instant};
@@ -49,6 +52,8 @@ pub struct HttpEngine {
     source: String,
     /// The number of missing objects that were read as zeros, or were to be trimmed.
     missing: u64,
+    /// The number of removed objects that are still there as older versions.
+    marked: u64,
     /// The position of each unit in its list: the file and the token of the next page; `None` = the beginning.
     cursors: Vec<Option<(u32, String)>>,
     names_listed: u64,
@@ -61,6 +66,12 @@ pub struct HttpEngine {
     uploads: Option<Box<Uploads>>,
     /// Large writes are uploaded in parts.
     splits: bool,
+    /// More requests may follow the first one of a unit.
+    follows: bool,
+    /// Finished units that have not been reaped, if requests follow.
+    over: VecDeque<Completion>,
+    /// The job was asked to end.
+    is_stopping: bool,
 }
 
 /// An open file.
@@ -85,6 +96,10 @@ struct Flying {
     /// When its request reached what; `None` = it was several requests.
     marks: Option<Marks>,
     is_repeated: bool,
+    /// What follows the request that is under way.
+    next: Option<Next>,
+    /// How long it took until the written object was seen, in nanoseconds.
+    visible: Option<u64>,
 }
 
 impl Flying {
@@ -107,6 +122,7 @@ impl HttpEngine {
             let part = if part > 0 { part } else { LAID_OUT_PART };
             Box::new(Uploads::new(part, config.depth, Ledger::new(&config.auxiliary)))
         });
+        let follows = options.http_visible != Visible::Off || options.http_s3_delete_versions;
         Ok(HttpEngine {
             client,
             options,
@@ -117,11 +133,15 @@ impl HttpEngine {
             name: String::new(),
             source: String::new(),
             missing: 0,
+            marked: 0,
             cursors: Vec::new(),
             names_listed: 0,
             flying: 0,
             unsent: Vec::with_capacity(config.depth),
             splits: part > 0 && uploads.is_some(),
+            follows,
+            over: VecDeque::with_capacity(config.depth),
+            is_stopping: false,
             uploads,
         })
     }
@@ -160,10 +180,7 @@ impl HttpEngine {
             offset: unit.offset,
             file: unit.file,
             method: Some(method),
-            words: None,
-            issued: None,
-            marks: None,
-            is_repeated: false,
+            ..Flying::default()
         };
         if self.splits && !is_look && method != Method::Get && self.is_of_parts(unit, method, end)? {
             let Unit { buffer, length, offset, index, file, .. } = *unit;
@@ -172,19 +189,32 @@ impl HttpEngine {
             unsafe { self.begin_write(PartWrite { buffer, length, offset, unit: index, file }) };
             return Ok(());
         }
+        if method == Method::Delete && self.options.http_s3_delete_versions {
+            let request = self.ask_for_versions().map_err(|_| Errno(libc::EINVAL))?;
+            self.units[unit.index as usize].next = Some(Next::Remove(None));
+            self.unsent.push((unit.index, request));
+            return Ok(());
+        }
+        let version = match method {
+            Method::Get | Method::Head if !self.options.http_s3_version_id.is_empty() => {
+                listing::version_query(&self.options.http_s3_version_id)
+            }
+            _ => String::new(),
+        };
         self.source.clear();
         if method == Method::Copy {
             let source = &self.options.http_copy_source;
             name_object(&mut self.source, &self.options, source, unit.offset, unit.length);
         }
-        let object = Object { name: &self.name, part, query: "", source: &self.source };
+        let object = Object { name: &self.name, part, query: &version, source: &self.source };
         let head = self.client.head(method, &object, body);
         let sink = match method {
             Method::Get => Sink::Memory(unit.buffer, length),
             _ => Sink::Text,
         };
         let body = (body.as_ptr(), body.len());
-        let request = Request { head, body, sink, head_only: is_look, fields: false, patient: false };
+        let fields = self.follows || method == Method::Delete;
+        let request = Request { head, body, sink, head_only: is_look, fields, patient: false };
         self.unsent.push((unit.index, request));
         Ok(())
     }
@@ -211,10 +241,7 @@ impl HttpEngine {
             offset,
             file,
             method: Some(Method::Get),
-            words: None,
-            issued: None,
-            marks: None,
-            is_repeated: false,
+            ..Flying::default()
         };
         let head = self.client.head(
             Method::Get,
@@ -297,7 +324,10 @@ impl HttpEngine {
                 if answer.is_success() && !(method == Some(Method::Copy) && is_refused_in_body(&answer)) =>
             {
                 match self.is_what_was_asked_for(&answer, offset, length) {
-                    _ if !is_read => return Ok(length),
+                    _ if !is_read => {
+                        self.note_mark(&answer);
+                        return Ok(length);
+                    }
                     true => return Ok(length),
                     false => self.wrong_part(&answer, offset, length),
                 }
@@ -340,6 +370,11 @@ impl HttpEngine {
         Err(Errno(libc::EIO))
     }
 
+    /// Counts a removal after which the object is still there as a version.
+    fn note_mark(&mut self, answer: &Answer) {
+        self.marked += u64::from(answer.field("x-amz-delete-marker") == Some("true"));
+    }
+
     /// Whether an answer contains the part of the object that a unit reads.
     fn is_what_was_asked_for(&self, answer: &Answer, offset: u64, length: u64) -> bool {
         let is_the_part = match (self.options.http_object_mode, answer.status) {
@@ -373,6 +408,7 @@ impl HttpEngine {
     fn count_over(&self) -> usize {
         match &self.uploads {
             Some(uploads) if self.splits => uploads.over.len(),
+            _ if self.follows => self.over.len(),
             _ => self.client.count_done(),
         }
     }
@@ -500,6 +536,8 @@ impl Engine for HttpEngine {
             }
             if self.splits {
                 self.go_on_with_uploads();
+            } else if self.follows {
+                self.follow();
             }
             has_driven = true;
             if left.is_some_and(|left| left.is_zero()) {
@@ -509,6 +547,8 @@ impl Engine for HttpEngine {
         for _ in 0..max {
             let completion = if self.splits {
                 self.uploads.as_deref_mut().and_then(|uploads| uploads.over.pop_front())
+            } else if self.follows {
+                self.over.pop_front()
             } else {
                 self.client.next_done().map(|over| {
                     let unit = over.token;
@@ -532,9 +572,14 @@ impl Engine for HttpEngine {
         Some(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
     }
 
+    fn visible(&self, unit: u32) -> Option<u64> {
+        self.units.get(unit as usize)?.visible
+    }
+
     fn stage_ends(&self, unit: u32) -> Option<StageEnds> {
-        // Of a request that was sent again, only the last attempt has marks.
-        let flying = self.units.get(unit as usize).filter(|flying| !flying.is_repeated)?;
+        // Of a request that was sent again, only the last attempt has marks, and looks that follow have none.
+        let flying =
+            self.units.get(unit as usize).filter(|flying| !flying.is_repeated && flying.visible.is_none())?;
         let Marks { connected, secured, sent, first_byte } = flying.marks?;
         let end = |mark| self.clock.ns(mark);
         // Some servers refuse a request before all of it has been sent.
@@ -548,6 +593,7 @@ impl Engine for HttpEngine {
     }
 
     fn stop_repeating(&mut self) {
+        self.is_stopping = true;
         self.client.stop_repeating();
     }
 
@@ -556,6 +602,13 @@ impl Engine for HttpEngine {
         let mut lines = self.news();
         if self.names_listed > 0 {
             lines.push(format!("http: names listed: {}", self.names_listed));
+        }
+        if self.marked > 0 {
+            lines.push(format!(
+                "http: {} removed objects are still there, as older versions behind marks: the bucket keeps versions; \
+                 http_s3_delete_versions=1 removes them all",
+                self.marked
+            ));
         }
         if self.missing > 0 {
             lines.push(format!(

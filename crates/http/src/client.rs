@@ -271,8 +271,23 @@ impl Client {
     /// Until the request is over or the client is dropped, the body and the memory of the sink stay valid, the body is
     /// not written to, and nothing else accesses the memory.
     pub unsafe fn begin(&mut self, token: u32, request: Request) {
+        let flight = self.flight(token, request);
+        self.send(flight);
+    }
+
+    /// Begins a request after a pause. If the client is asked to stop meanwhile, there is no answer.
+    ///
+    /// # Safety
+    /// As [`Client::begin`].
+    pub unsafe fn begin_after(&mut self, pause: Duration, token: u32, request: Request) {
+        let flight = self.flight(token, request);
+        let last = Err(Failure { words: "the job was asked to end".to_owned() });
+        self.paused.push(Paused { due: Instant::now() + pause, flight, last });
+    }
+
+    fn flight(&mut self, token: u32, request: Request) -> Flight {
         self.in_flight += 1;
-        let flight = Flight {
+        Flight {
             token,
             request,
             incoming: Incoming::new(),
@@ -288,8 +303,7 @@ impl Client {
             signed: Instant::now(),
             deadline: None,
             marks: Marks::default(),
-        };
-        self.send(flight);
+        }
     }
 
     /// Sends a request and waits for its answer.

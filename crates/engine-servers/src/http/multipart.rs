@@ -361,8 +361,10 @@ impl HttpEngine {
     pub(super) fn go_on_with_uploads(&mut self) {
         while let Some(done) = self.client.next_done() {
             if done.token < STEPS {
-                let (unit, outcome) = (done.token, self.outcome(done));
-                self.uploads().over.push_back(Completion { unit, outcome });
+                let unit = done.token;
+                if let Some(outcome) = self.request_over(done) {
+                    self.uploads().over.push_back(Completion { unit, outcome });
+                }
             } else {
                 self.step_done(done);
             }

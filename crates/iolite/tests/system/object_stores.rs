@@ -143,6 +143,66 @@ fn jobs_of_one_run_have_their_own_users() {
 }
 
 #[test]
+fn minio_keeps_versions_until_all_are_removed() {
+    let dir = scratch();
+    let server = or_skip!(Minio::start(dir.path(), false));
+    let run = |line: &str| report(dir.path(), &s3(&server, line));
+    let ask = |path: &str, arguments: &[&str]| {
+        server.ask("s3", path, &[&["--header", "x-amz-content-sha256: UNSIGNED-PAYLOAD"], arguments].concat())
+    };
+    let enabled = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
+    or_skip!(ask("/bkt?versioning=", &["--request", "PUT", "--data", enabled]));
+    let versions = |bucket: &str| {
+        let list = ask(&format!("/{bucket}?versions="), &[]).unwrap();
+        list.matches("<Version>").count() + list.matches("<DeleteMarker>").count()
+    };
+    run("--filename=/bkt/a --rw=randwrite --size=1m --loops=2 --iodepth=4");
+    run("--filename=/bkt/ab --rw=write --size=64k");
+    run("--filename=/bkt/a --rw=trim --size=512k");
+    assert_eq!(versions("bkt"), 2 * 16 + 1 + 8);
+    let all = "--http_s3_delete_versions=1";
+    run(&format!("--filename=/bkt/a --rw=trim --size=512k --iodepth=4 {all}"));
+    assert_eq!(versions("bkt"), 16 + 1);
+    run(&format!("--filename=/bkt/a --rw=write --size=1m --verify=crc32c --unlink=1 {all}"));
+    assert_eq!(versions("bkt"), 1);
+    // Versions that are retained can be removed only by those who may, and who say so.
+    ask("/locked", &["--request", "PUT", "--header", "x-amz-bucket-object-lock-enabled: true"]).unwrap();
+    let until =
+        std::process::Command::new("date").args(["-u", "-d", "+1 hour", "+%Y-%m-%dT%H:%M:%SZ"]).output();
+    let until = String::from_utf8(until.unwrap().stdout).unwrap();
+    let fields = format!(
+        "--http_write_headers=x-amz-object-lock-mode:GOVERNANCE,x-amz-object-lock-retain-until-date:{},x-amz-tagging:run=7",
+        until.trim()
+    );
+    run(&format!("--filename=/locked/a --rw=write --size=128k --http_s3_checksum=crc32c {fields}"));
+    let tags = ask("/locked/a_0_65536?tagging=", &[]).unwrap();
+    assert!(tags.contains("<Key>run</Key><Value>7</Value>"), "{tags}");
+    let trim = format!("--filename=/locked/a --rw=trim --size=128k {all}");
+    let refused = start(dir.path(), &s3(&server, &trim));
+    assert_eq!(refused.code(), 1);
+    assert!(refused.output().contains("DELETE /locked/a_0_65536"), "{}", refused.output());
+    assert_eq!(versions("locked"), 2);
+    run(&format!("{trim} --http_trim_headers=x-amz-bypass-governance-retention:true"));
+    assert_eq!(versions("locked"), 0);
+}
+
+#[test]
+fn minio_shows_what_it_has_acknowledged() {
+    let dir = scratch();
+    let server = or_skip!(Minio::start(dir.path(), false));
+    for how in ["get", "head", "list"] {
+        let line = format!("--filename=/bkt/a(1) --rw=randwrite --size=1m --iodepth=4 --http_visible={how}");
+        let json = report(dir.path(), &s3(&server, &line));
+        assert_eq!(json.job().0["write"]["visible_ns"]["N"].as_u64(), Some(16), "{how}");
+        let copy = format!(
+            "--filename=/bkt/copy --http_write=copy --http_copy_source=/bkt/a(1) --http_visible={how}"
+        );
+        let json = report(dir.path(), &s3(&server, &format!("{copy} --rw=write --size=1m --unlink=1")));
+        assert_eq!(json.job().0["write"]["visible_ns"]["N"].as_u64(), Some(16), "{how}");
+    }
+}
+
+#[test]
 fn minio_encrypts_with_customer_keys_over_tls() {
     let dir = scratch();
     let server = or_skip!(Minio::start(dir.path(), true));

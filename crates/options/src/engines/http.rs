@@ -87,6 +87,20 @@ pub enum WriteRequest {
     Copy,
 }
 
+/// The requests that look for what was written (`http_visible`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Visible {
+    /// None.
+    #[default]
+    Off,
+    /// GET: the object.
+    Get,
+    /// HEAD: whether it is there.
+    Head,
+    /// A list of the names in its bucket.
+    List,
+}
+
 /// Which of several hosts gets a request (`http_host_select`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HostSelect {
@@ -154,6 +168,8 @@ own_options! {
         pub http_write: WriteRequest,
         /// The file whose objects writes copy, with its bucket; empty = not given.
         pub http_copy_source: String,
+        /// The requests that look for each written object until they see it.
+        pub http_visible: Visible,
         /// Fields for the heads of requests that read, with names in lower case.
         pub http_read_headers: Vec<(String, String)>,
         /// Fields for the heads of requests that make objects.
@@ -178,6 +194,10 @@ own_options! {
         pub http_s3_checksum: ObjectChecksum,
         /// Bytes of the parts in which larger objects are uploaded; 0 = objects are uploaded in one part.
         pub http_s3_multipart_size: u64,
+        /// Removals remove all versions of an object.
+        pub http_s3_delete_versions: bool,
+        /// The version that reads ask for; empty = the current one.
+        pub http_s3_version_id: String,
         /// Reads list this many names that begin like the file's; 0 = they read objects.
         pub http_s3_list: u32,
         /// A file with certificates of trusted authorities; empty = those of the system.
@@ -233,6 +253,23 @@ impl OwnOptions for HttpOptions {
                 found.push(("http_write", format!("http_write=copy: {why}")));
             }
         }
+        if self.http_visible != Visible::Off {
+            let why = if self.http_visible == Visible::List && self.http_mode != HttpProtocol::S3 {
+                "only http_mode=s3 lists names"
+            } else if self.http_s3_multipart_size > 0 {
+                "an object that is written in parts is there when all of it has been written; leave http_s3_multipart_size out"
+            } else {
+                ""
+            };
+            if !why.is_empty() {
+                found.push(("http_visible", format!("http_visible: {why}")));
+            }
+        }
+        if !self.http_s3_version_id.is_empty() && (self.blocks_are_objects() || job.pattern.rw.changes()) {
+            let why = "http_s3_version_id: reads of one object have its version: use rw=read or randread, and \
+                       http_object_mode=range";
+            found.push(("http_s3_version_id", why.to_owned()));
+        }
         if self.gathers_writes() && job.depth.io_submit_mode == SubmitMode::Offload {
             let why = "io_submit_mode=offload: the parts of an object (http_s3_multipart_size) are sent by one client";
             found.push(("io_submit_mode", why.to_owned()));
@@ -263,7 +300,7 @@ impl OwnOptions for HttpOptions {
 
     /// (Reports in fio's format do not contain them.)
     fn makes_requests(&self) -> bool {
-        !self.lenient
+        !self.lenient || self.http_visible != Visible::Off
     }
 
     fn blocks_are_objects(&self) -> bool {
@@ -355,6 +392,8 @@ const OF_S3: &[&str] = &[
     "http_s3_checksum",
     "http_s3_multipart_size",
     "http_s3_list",
+    "http_s3_delete_versions",
+    "http_s3_version_id",
     "http_s3_region",
     "http_s3_storage_class",
     "http_s3_sse_customer_key",
@@ -540,6 +579,27 @@ static HTTP_WRITE: Definition = option("http_write", Kind::Str, "What a write as
 static HTTP_COPY_SOURCE: Definition =
     option("http_copy_source", Kind::Str, "The file whose objects are copied: /BUCKET/NAME")
         .lands_in_engine(own!(HttpOptions.http_copy_source, string()));
+static HTTP_VISIBLE: Definition = option(
+    "http_visible",
+    Kind::Str,
+    "After each write, ask until the object is seen, and report how long it took",
+)
+.default("off")
+.keywords(&[
+    ("off", "Do not ask"),
+    ("get", "Read it (GET)"),
+    ("head", "Look it up (HEAD)"),
+    ("list", "List its name (S3)"),
+])
+.lands_in_engine(|own, given| {
+    place::<HttpOptions>(own)?.http_visible = match given.keyword()? {
+        "get" => Visible::Get,
+        "head" => Visible::Head,
+        "list" => Visible::List,
+        _ => Visible::Off,
+    };
+    Ok(())
+});
 
 /// Fields for the heads of one kind of requests.
 macro_rules! headers {
@@ -621,6 +681,16 @@ static HTTP_S3_MULTIPART_SIZE: Definition = option(
 )
 .default("0")
 .lands_in_engine(own!(HttpOptions.http_s3_multipart_size, number()));
+static HTTP_S3_DELETE_VERSIONS: Definition = option(
+    "http_s3_delete_versions",
+    Kind::Bool,
+    "Trims and unlink remove all versions of an object, and marks of its removal",
+)
+.default("0")
+.lands_in_engine(own!(HttpOptions.http_s3_delete_versions, boolean()));
+static HTTP_S3_VERSION_ID: Definition =
+    option("http_s3_version_id", Kind::Str, "The version of the object that reads ask for")
+        .lands_in_engine(own!(HttpOptions.http_s3_version_id, string()));
 static HTTP_S3_LIST: Definition = option(
     "http_s3_list",
     Kind::Int,
@@ -672,6 +742,7 @@ pub static OPTIONS: &[&Definition] = &[
     &HTTP_READ,
     &HTTP_WRITE,
     &HTTP_COPY_SOURCE,
+    &HTTP_VISIBLE,
     &HTTP_READ_HEADERS,
     &HTTP_WRITE_HEADERS,
     &HTTP_TRIM_HEADERS,
@@ -684,6 +755,8 @@ pub static OPTIONS: &[&Definition] = &[
     &HTTP_S3_ADDRESSING,
     &HTTP_S3_CHECKSUM,
     &HTTP_S3_MULTIPART_SIZE,
+    &HTTP_S3_DELETE_VERSIONS,
+    &HTTP_S3_VERSION_ID,
     &HTTP_S3_LIST,
     &HTTP_CA_FILE,
     &HTTP_CERT_FILE,

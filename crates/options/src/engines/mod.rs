@@ -57,7 +57,7 @@ pub use gluster::GfapiOptions;
 pub use hdfs::HdfsOptions;
 pub use http::{
     Addressing, Authentication, Encryption, HostSelect, HttpOptions, HttpProtocol, ObjectChecksum,
-    ObjectMode, ReadRequest, WriteRequest,
+    ObjectMode, ReadRequest, Visible, WriteRequest,
 };
 pub use io_uring::{IoUringCmdOptions, IoUringOptions};
 pub use io_uring_cmd::{ByteCheck, CdbLength, Checks, CommandType, NvmeWriteMode, WriteModes};
