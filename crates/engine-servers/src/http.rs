@@ -8,12 +8,14 @@
 //! With `http_object_mode=block` each block is an object, named FILE_OFFSET_LENGTH in decimal bytes, as in fio; with
 //! `range` a file is one object: reads ask for a range of it, and writes replace it.
 
+mod following;
 mod ledger;
 mod multipart;
 mod remedy;
 mod set_up;
 mod storage;
 
+use self::following::Next;
 use self::ledger::Ledger;
 use self::multipart::{Uploads, Write as PartWrite};
 use iolite_engine::by_index::ByIndex;
@@ -22,9 +24,11 @@ use iolite_engine::{
     Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Requests,
     StageEnds, Storage, Unit,
 };
+use iolite_http::multipart::is_refused_in_body;
 use iolite_http::{Answer, Client, Done, Marks, Method, Object, Refusal, Request, Sink, listing};
-use iolite_options::engines::{HttpOptions, HttpProtocol, ObjectMode, ReadRequest};
+use iolite_options::engines::{HttpOptions, HttpProtocol, ObjectMode, ReadRequest, Visible, WriteRequest};
 use iolite_types::Operation;
+use std::collections::VecDeque;
 use std::fmt::Write;
 use std::io;
 use std::time::{Duration, Instant};
@@ -44,8 +48,12 @@ pub struct HttpEngine {
     clock: MonotonicClock,
     /// A buffer for the name of an object.
     name: String,
+    /// A buffer for the name of the object that a write copies.
+    source: String,
     /// The number of missing objects that were read as zeros, or were to be trimmed.
     missing: u64,
+    /// The number of removed objects that are still there as older versions.
+    marked: u64,
     /// The position of each unit in its list: the file and the token of the next page; `None` = the beginning.
     cursors: Vec<Option<(u32, String)>>,
     names_listed: u64,
@@ -58,6 +66,12 @@ pub struct HttpEngine {
     uploads: Option<Box<Uploads>>,
     /// Large writes are uploaded in parts.
     splits: bool,
+    /// More requests may follow the first one of a unit.
+    follows: bool,
+    /// Finished units that have not been reaped, if requests follow.
+    over: VecDeque<Completion>,
+    /// The job was asked to end.
+    is_stopping: bool,
 }
 
 /// An open file.
@@ -82,6 +96,10 @@ struct Flying {
     /// When its request reached what; `None` = it was several requests.
     marks: Option<Marks>,
     is_repeated: bool,
+    /// What follows the request that is under way.
+    next: Option<Next>,
+    /// How long it took until the written object was seen, in nanoseconds.
+    visible: Option<u64>,
 }
 
 impl Flying {
@@ -98,12 +116,13 @@ impl HttpEngine {
     /// The server's name cannot be resolved, or keys or certificates are missing or cannot be used.
     pub fn new(config: &EngineConfig, options: &HttpOptions) -> Result<Self, EngineError> {
         let options = set_up::with_region(options);
-        let client = set_up::connect(&options).map_err(EngineError::Http)?;
+        let client = set_up::connect(&options, config.worker).map_err(EngineError::Http)?;
         let part = options.http_s3_multipart_size;
         let uploads = (options.http_mode == HttpProtocol::S3).then(|| {
             let part = if part > 0 { part } else { LAID_OUT_PART };
             Box::new(Uploads::new(part, config.depth, Ledger::new(&config.auxiliary)))
         });
+        let follows = options.http_visible != Visible::Off || options.http_s3_delete_versions;
         Ok(HttpEngine {
             client,
             options,
@@ -112,12 +131,17 @@ impl HttpEngine {
             units: vec![Flying::default(); config.depth],
             clock: MonotonicClock::now(),
             name: String::new(),
+            source: String::new(),
             missing: 0,
+            marked: 0,
             cursors: Vec::new(),
             names_listed: 0,
             flying: 0,
             unsent: Vec::with_capacity(config.depth),
             splits: part > 0 && uploads.is_some(),
+            follows,
+            over: VecDeque::with_capacity(config.depth),
+            is_stopping: false,
             uploads,
         })
     }
@@ -156,10 +180,7 @@ impl HttpEngine {
             offset: unit.offset,
             file: unit.file,
             method: Some(method),
-            words: None,
-            issued: None,
-            marks: None,
-            is_repeated: false,
+            ..Flying::default()
         };
         if self.splits && !is_look && method != Method::Get && self.is_of_parts(unit, method, end)? {
             let Unit { buffer, length, offset, index, file, .. } = *unit;
@@ -168,13 +189,32 @@ impl HttpEngine {
             unsafe { self.begin_write(PartWrite { buffer, length, offset, unit: index, file }) };
             return Ok(());
         }
-        let head = self.client.head(method, &Object { name: &self.name, part, query: "" }, body);
+        if method == Method::Delete && self.options.http_s3_delete_versions {
+            let request = self.ask_for_versions().map_err(|_| Errno(libc::EINVAL))?;
+            self.units[unit.index as usize].next = Some(Next::Remove(None));
+            self.unsent.push((unit.index, request));
+            return Ok(());
+        }
+        let version = match method {
+            Method::Get | Method::Head if !self.options.http_s3_version_id.is_empty() => {
+                listing::version_query(&self.options.http_s3_version_id)
+            }
+            _ => String::new(),
+        };
+        self.source.clear();
+        if method == Method::Copy {
+            let source = &self.options.http_copy_source;
+            name_object(&mut self.source, &self.options, source, unit.offset, unit.length);
+        }
+        let object = Object { name: &self.name, part, query: &version, source: &self.source };
+        let head = self.client.head(method, &object, body);
         let sink = match method {
             Method::Get => Sink::Memory(unit.buffer, length),
             _ => Sink::Text,
         };
         let body = (body.as_ptr(), body.len());
-        let request = Request { head, body, sink, head_only: is_look, fields: false, patient: false };
+        let fields = self.follows || method == Method::Delete;
+        let request = Request { head, body, sink, head_only: is_look, fields, patient: false };
         self.unsent.push((unit.index, request));
         Ok(())
     }
@@ -201,12 +241,13 @@ impl HttpEngine {
             offset,
             file,
             method: Some(Method::Get),
-            words: None,
-            issued: None,
-            marks: None,
-            is_repeated: false,
+            ..Flying::default()
         };
-        let head = self.client.head(Method::Get, &Object { name: &bucket, part: None, query: &query }, &[]);
+        let head = self.client.head(
+            Method::Get,
+            &Object { name: &bucket, part: None, query: &query, source: "" },
+            &[],
+        );
         let request = Request {
             head,
             body: (std::ptr::null(), 0),
@@ -278,16 +319,28 @@ impl HttpEngine {
         let is_read = method == Some(Method::Get);
         let must_be_there = is_read || method == Some(Method::Head);
         let words = match done.result {
-            Ok(answer) if answer.is_success() => match self.is_what_was_asked_for(&answer, offset, length) {
-                _ if !is_read => return Ok(length),
-                true => return Ok(length),
-                false => self.wrong_part(&answer, offset, length),
-            },
+            // (A server that copies for long sends the status before it knows the outcome.)
+            Ok(answer)
+                if answer.is_success() && !(method == Some(Method::Copy) && is_refused_in_body(&answer)) =>
+            {
+                match self.is_what_was_asked_for(&answer, offset, length) {
+                    _ if !is_read => {
+                        self.note_mark(&answer);
+                        return Ok(length);
+                    }
+                    true => return Ok(length),
+                    false => self.wrong_part(&answer, offset, length),
+                }
+            }
             // An earlier attempt has removed the object.
             Ok(answer) if answer.status == 404 && done.is_repeated && method == Some(Method::Delete) => {
                 return Ok(length);
             }
-            Ok(answer) if answer.status == 404 && self.options.lenient && method != Some(Method::Put) => {
+            Ok(answer)
+                if answer.status == 404
+                    && self.options.lenient
+                    && (must_be_there || method == Some(Method::Delete)) =>
+            {
                 self.missing += 1;
                 if is_read {
                     let buffer = self.units[index].buffer as *mut u8;
@@ -299,13 +352,27 @@ impl HttpEngine {
             }
             Ok(answer) => {
                 let refusal = Refusal::of(&answer);
-                format!("{refusal}{}", remedy::of(&refusal, &self.options, must_be_there))
+                let remedy = match method {
+                    Some(Method::Copy)
+                        if refusal.status == 404 && refusal.code.as_deref() != Some("NoSuchBucket") =>
+                    {
+                        let source = &self.options.http_copy_source;
+                        format!("; write the source first, with the same bs: filename={source}")
+                    }
+                    _ => remedy::of(&refusal, &self.options, must_be_there),
+                };
+                format!("{refusal}{remedy}")
             }
             Err(failure) => failure.words,
         };
         let request = self.in_words(index);
         self.units[index].words = Some(format!("{request}: {words}"));
         Err(Errno(libc::EIO))
+    }
+
+    /// Counts a removal after which the object is still there as a version.
+    fn note_mark(&mut self, answer: &Answer) {
+        self.marked += u64::from(answer.field("x-amz-delete-marker") == Some("true"));
     }
 
     /// Whether an answer contains the part of the object that a unit reads.
@@ -341,6 +408,7 @@ impl HttpEngine {
     fn count_over(&self) -> usize {
         match &self.uploads {
             Some(uploads) if self.splits => uploads.over.len(),
+            _ if self.follows => self.over.len(),
             _ => self.client.count_done(),
         }
     }
@@ -412,6 +480,7 @@ impl Engine for HttpEngine {
         let method = match unit.operation {
             Operation::Read if self.options.http_read == ReadRequest::Head => Method::Head,
             Operation::Read => Method::Get,
+            Operation::Write if self.options.http_write == WriteRequest::Copy => Method::Copy,
             Operation::Write => Method::Put,
             Operation::Trim => Method::Delete,
             Operation::Sync | Operation::DataSync | Operation::SyncFileRange => {
@@ -467,6 +536,8 @@ impl Engine for HttpEngine {
             }
             if self.splits {
                 self.go_on_with_uploads();
+            } else if self.follows {
+                self.follow();
             }
             has_driven = true;
             if left.is_some_and(|left| left.is_zero()) {
@@ -476,6 +547,8 @@ impl Engine for HttpEngine {
         for _ in 0..max {
             let completion = if self.splits {
                 self.uploads.as_deref_mut().and_then(|uploads| uploads.over.pop_front())
+            } else if self.follows {
+                self.over.pop_front()
             } else {
                 self.client.next_done().map(|over| {
                     let unit = over.token;
@@ -499,9 +572,14 @@ impl Engine for HttpEngine {
         Some(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
     }
 
+    fn visible(&self, unit: u32) -> Option<u64> {
+        self.units.get(unit as usize)?.visible
+    }
+
     fn stage_ends(&self, unit: u32) -> Option<StageEnds> {
-        // Of a request that was sent again, only the last attempt has marks.
-        let flying = self.units.get(unit as usize).filter(|flying| !flying.is_repeated)?;
+        // Of a request that was sent again, only the last attempt has marks, and looks that follow have none.
+        let flying =
+            self.units.get(unit as usize).filter(|flying| !flying.is_repeated && flying.visible.is_none())?;
         let Marks { connected, secured, sent, first_byte } = flying.marks?;
         let end = |mark| self.clock.ns(mark);
         // Some servers refuse a request before all of it has been sent.
@@ -515,6 +593,7 @@ impl Engine for HttpEngine {
     }
 
     fn stop_repeating(&mut self) {
+        self.is_stopping = true;
         self.client.stop_repeating();
     }
 
@@ -523,6 +602,13 @@ impl Engine for HttpEngine {
         let mut lines = self.news();
         if self.names_listed > 0 {
             lines.push(format!("http: names listed: {}", self.names_listed));
+        }
+        if self.marked > 0 {
+            lines.push(format!(
+                "http: {} removed objects are still there, as older versions behind marks: the bucket keeps versions; \
+                 http_s3_delete_versions=1 removes them all",
+                self.marked
+            ));
         }
         if self.missing > 0 {
             lines.push(format!(

@@ -24,8 +24,9 @@ use iolite_engine::{
     BufferLayout, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, StageEnds, Unit,
     WITHDRAWN,
 };
-use iolite_options::engines::{NetOptions, Protocol};
+use iolite_options::engines::{NetOptions, Protocol, of_worker};
 use iolite_os::explained;
+use iolite_os::local_end::LocalEnd;
 use iolite_os::time::monotonic_ns;
 use iolite_types::Operation;
 use spliced::SocketPipe;
@@ -72,6 +73,8 @@ pub type NetspliceEngine = Connection<true>;
 #[derive(Debug)]
 pub struct Connection<const SPLICED: bool> {
     options: NetOptions,
+    /// The address or interface that the connection comes from; `None` = the system chooses.
+    bind: Option<String>,
     /// Flags of send(2) for data.
     send_flags: libc::c_int,
     /// Whether this end sends.
@@ -142,6 +145,8 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         let splices = SPLICED && options.protocol.is_tcp();
         let gathers = options.protocol.is_tcp() && !options.nodelay && !options.pingpong && !config.pauses;
         Ok(Connection {
+            // (A list with mistakes is no option.)
+            bind: of_worker(&options.bind, config.worker).ok().flatten(),
             options: options.clone(),
             send_flags: libc::MSG_NOSIGNAL | if gathers { libc::MSG_MORE } else { 0 },
             sends: false,
@@ -258,8 +263,13 @@ impl<const SPLICED: bool> Connection<SPLICED> {
     /// Connects to the other end.
     fn connect(&mut self, goes_on: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
         let mut last = io::Error::from_raw_os_error(libc::EADDRNOTAVAIL);
+        let source = self.bind.as_deref().map(LocalEnd::of_machine).transpose();
+        let source = source.map_err(|why| io::Error::other(format!("bind={why}")))?;
         for address in address::there(&self.options, &self.path)? {
             let socket = socket::new(&self.options, self.sends)?;
+            if let Some(source) = &source {
+                source.bind(&socket).map_err(|error| explained(&error, format!("bind={source}")))?;
+            }
             if let Some(group) = self.options.group() {
                 socket::send_to_group(&socket, group, &self.options)?;
                 self.far = Some(address);

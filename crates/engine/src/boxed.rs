@@ -40,6 +40,7 @@ trait Erased {
     fn remarks(&mut self) -> Vec<String>;
     fn warnings(&mut self) -> Vec<String>;
     fn first_byte(&self, unit: u32) -> Option<u64>;
+    fn visible(&self, unit: u32) -> Option<u64>;
     fn stage_ends(&self, unit: u32) -> Option<StageEnds>;
     fn requests(&self) -> Requests;
     fn keep_alive(&mut self);
@@ -123,6 +124,10 @@ impl<E: Engine> Erased for E {
 
     fn first_byte(&self, unit: u32) -> Option<u64> {
         Engine::first_byte(self, unit)
+    }
+
+    fn visible(&self, unit: u32) -> Option<u64> {
+        Engine::visible(self, unit)
     }
 
     fn stage_ends(&self, unit: u32) -> Option<StageEnds> {
@@ -254,6 +259,10 @@ impl<const SYNCHRONOUS: bool> Engine for BoxedEngine<SYNCHRONOUS> {
 
     fn first_byte(&self, unit: u32) -> Option<u64> {
         self.0.first_byte(unit)
+    }
+
+    fn visible(&self, unit: u32) -> Option<u64> {
+        self.0.visible(unit)
     }
 
     fn stage_ends(&self, unit: u32) -> Option<StageEnds> {

@@ -382,6 +382,13 @@ pub trait Engine {
         None
     }
 
+    /// Nanoseconds from the acknowledgement of a write that has just been reaped until a request was sent that saw what
+    /// was written, if the engine looks for that; `None` = it does not. Called only as [`Engine::first_byte`].
+    fn visible(&self, unit: u32) -> Option<u64> {
+        let _ = unit;
+        None
+    }
+
     /// When the stages of a unit that has just been reaped ended, all but the last; `None` = not known, for example because
     /// the unit was several requests. Called only if the job measures stages.
     fn stage_ends(&self, unit: u32) -> Option<StageEnds> {

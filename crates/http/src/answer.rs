@@ -1,5 +1,6 @@
 //! Parses an answer as it arrives, piece by piece.
 
+use crate::refusal::element_text;
 use std::io;
 
 /// The maximum length of a head, or of a line between two chunks, in bytes: these are buffered until they are
@@ -33,6 +34,12 @@ impl Answer {
     /// Whether the request was granted.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
+    }
+
+    /// The tag of the object that a request has made: S3 tells that of a copy in the body.
+    pub fn tag(&self) -> Option<String> {
+        let in_body = || element_text(&String::from_utf8_lossy(&self.text), "ETag");
+        self.field("etag").map(str::to_owned).or_else(in_body)
     }
 
     /// The value of the field with this name, which must be in lower case.

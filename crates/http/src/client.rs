@@ -13,7 +13,7 @@ mod link;
 mod request;
 mod verbose;
 
-pub use self::request::{Counts, Done, Failure, Limits, Marks, Request, Sink};
+pub use self::request::{Counts, Done, Failure, Head, Limits, Marks, Request, Sink};
 
 use self::link::{Flight, Link, again};
 use self::verbose::{tell, tell_answer, tell_request};
@@ -21,8 +21,9 @@ use crate::answer::{Answer, Incoming, MOST_HEAD};
 use crate::connection::Connection;
 use crate::digest::Asked;
 use crate::endpoint::{Endpoint, EndpointError};
-use crate::store::{Method, Object, Store};
+use crate::store::{Headers, Method, Object, Protocol, Store};
 use crate::tls::{self, Trust, TrustError};
+use iolite_os::local_end::LocalEnd;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::time::Timespec;
 use rustls::pki_types::ServerName;
@@ -58,14 +59,53 @@ const QUESTIONS: u32 = 3;
 /// The longest pause before a retry, even if the server asks for a longer one (`Retry-After`).
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// A client of one server.
-pub struct Client {
+/// One of the hosts that offer the same objects.
+struct Host {
     endpoint: Endpoint,
     store: Store,
     addresses: Vec<SocketAddr>,
     /// The index of the address that was last connected to.
     reachable: usize,
     encryption: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    /// The host has answered a request.
+    has_answered: bool,
+}
+
+impl Host {
+    fn new(endpoint: Endpoint, protocol: Protocol, trust: &Trust) -> Result<Host, ClientError> {
+        let addresses = endpoint.addresses()?;
+        let encryption = match endpoint.is_encrypted() {
+            true => {
+                let host = endpoint.host().to_owned();
+                let why = "certificates cannot be made for such a name";
+                let name = ServerName::try_from(host.clone())
+                    .map_err(|_| EndpointError::NotAHost { text: host, why })?;
+                Some((trust.config()?, name))
+            }
+            false => None,
+        };
+        let store = Store::new(endpoint.to_string(), protocol);
+        Ok(Host { endpoint, store, addresses, reachable: 0, encryption, has_answered: false })
+    }
+
+    /// Whether an unencrypted connection may have failed because the server expects TLS.
+    fn may_want_encryption(&self, error: &io::Error) -> bool {
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, InvalidData, UnexpectedEof};
+        let ends = matches!(
+            error.kind(),
+            BrokenPipe | ConnectionAborted | ConnectionReset | InvalidData | UnexpectedEof
+        );
+        ends && self.encryption.is_none() && !self.has_answered
+    }
+}
+
+/// A client of one server, which may have several hosts.
+pub struct Client {
+    hosts: Vec<Host>,
+    /// The host of the next request: they take turns.
+    turn: usize,
+    /// Where connections come from; `None` = the system chooses.
+    source: Option<LocalEnd>,
     limits: Limits,
     epoll: OwnedFd,
     links: Vec<Option<Link>>,
@@ -77,8 +117,6 @@ pub struct Client {
     /// Failed requests are not repeated any more: since when, and the timeout until then.
     stopped: Option<(Instant, Option<Duration>)>,
     done: VecDeque<Done>,
-    /// The server has answered a request.
-    has_answered: bool,
     /// Buffers for heads, for reuse.
     heads: Vec<String>,
     events: Vec<Event>,
@@ -113,35 +151,28 @@ pub enum ClientError {
 }
 
 impl Client {
-    /// Makes a client of this server. `store` builds the heads of its requests. The client connects with the first
-    /// request.
+    /// Makes a client of the server with these hosts. The requests go to them in turn, each as the protocol wants it.
+    /// The client connects with the first request.
     ///
     /// # Errors
-    /// The name has no address, certificates cannot be used, or there is no file descriptor left.
+    /// A name has no address, certificates cannot be used, or there is no file descriptor left.
+    ///
+    /// # Panics
+    /// There is no host.
     pub fn new(
-        endpoint: Endpoint,
-        store: Store,
+        endpoints: Vec<Endpoint>,
+        protocol: &Protocol,
         trust: &Trust,
         limits: Limits,
     ) -> Result<Client, ClientError> {
-        let addresses = endpoint.addresses()?;
-        let encryption = match endpoint.is_encrypted() {
-            true => {
-                let host = endpoint.host().to_owned();
-                let why = "certificates cannot be made for such a name";
-                let name = ServerName::try_from(host.clone())
-                    .map_err(|_| EndpointError::NotAHost { text: host, why })?;
-                Some((trust.config()?, name))
-            }
-            false => None,
-        };
+        assert!(!endpoints.is_empty(), "a client has a host");
+        let hosts = endpoints.into_iter().map(|endpoint| Host::new(endpoint, protocol.clone(), trust));
+        let hosts = hosts.collect::<Result<_, _>>()?;
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(|error| ClientError::System(error.into()))?;
         Ok(Client {
-            endpoint,
-            store,
-            addresses,
-            reachable: 0,
-            encryption,
+            hosts,
+            turn: 0,
+            source: None,
             limits,
             epoll,
             links: Vec::new(),
@@ -150,7 +181,6 @@ impl Client {
             paused: Vec::new(),
             stopped: None,
             done: VecDeque::new(),
-            has_answered: false,
             heads: Vec::new(),
             events: Vec::with_capacity(EVENTS),
             next_deadline: None,
@@ -161,16 +191,39 @@ impl Client {
         })
     }
 
-    /// The server.
-    pub fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
+    /// Adds these fields to the heads of all requests from now on.
+    pub fn set_headers(&mut self, headers: &Headers) {
+        self.hosts.iter_mut().for_each(|host| host.store.set_headers(headers.clone()));
     }
 
-    /// Builds the head of a request with this body.
-    pub fn head(&mut self, method: Method, object: &Object<'_>, body: &[u8]) -> String {
-        let mut head = self.heads.pop().unwrap_or_default();
-        self.store.head(method, object, body, &mut head);
-        head
+    /// Makes all connections come from there.
+    ///
+    /// # Errors
+    /// A host cannot be reached from there, because it has no address of that version of IP.
+    pub fn connect_from(&mut self, source: LocalEnd) -> Result<(), ClientError> {
+        for host in &mut self.hosts {
+            host.addresses.retain(|address| source.reaches(address.ip()));
+            if host.addresses.is_empty() {
+                let why = format!("none of the version of IP that bind={source} has");
+                return Err(EndpointError::NoAddress { host: host.endpoint.host().to_owned(), why }.into());
+            }
+        }
+        self.source = Some(source);
+        Ok(())
+    }
+
+    /// The first host of the server.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.hosts[0].endpoint
+    }
+
+    /// Builds the head of a request with this body, for the next host.
+    pub fn head(&mut self, method: Method, object: &Object<'_>, body: &[u8]) -> Head {
+        let host = self.turn;
+        self.turn = (host + 1) % self.hosts.len();
+        let mut text = self.heads.pop().unwrap_or_default();
+        self.hosts[host].store.head(method, object, body, &mut text);
+        Head { text, host }
     }
 
     /// Stops retries: requests that wait for a retry end with the outcome of their last attempt. The timeout of others
@@ -218,8 +271,23 @@ impl Client {
     /// Until the request is over or the client is dropped, the body and the memory of the sink stay valid, the body is
     /// not written to, and nothing else accesses the memory.
     pub unsafe fn begin(&mut self, token: u32, request: Request) {
+        let flight = self.flight(token, request);
+        self.send(flight);
+    }
+
+    /// Begins a request after a pause. If the client is asked to stop meanwhile, there is no answer.
+    ///
+    /// # Safety
+    /// As [`Client::begin`].
+    pub unsafe fn begin_after(&mut self, pause: Duration, token: u32, request: Request) {
+        let flight = self.flight(token, request);
+        let last = Err(Failure { words: "the job was asked to end".to_owned() });
+        self.paused.push(Paused { due: Instant::now() + pause, flight, last });
+    }
+
+    fn flight(&mut self, token: u32, request: Request) -> Flight {
         self.in_flight += 1;
-        let flight = Flight {
+        Flight {
             token,
             request,
             incoming: Incoming::new(),
@@ -235,15 +303,14 @@ impl Client {
             signed: Instant::now(),
             deadline: None,
             marks: Marks::default(),
-        };
-        self.send(flight);
+        }
     }
 
     /// Sends a request and waits for its answer.
     ///
     /// # Errors
     /// There is no answer.
-    pub fn call(&mut self, head: String, body: &[u8], head_only: bool) -> Result<Answer, Failure> {
+    pub fn call(&mut self, head: Head, body: &[u8], head_only: bool) -> Result<Answer, Failure> {
         self.call_until(None, head, body, head_only)
     }
 
@@ -254,7 +321,7 @@ impl Client {
     pub fn call_until(
         &mut self,
         end: Option<Instant>,
-        head: String,
+        head: Head,
         body: &[u8],
         head_only: bool,
     ) -> Result<Answer, Failure> {
@@ -372,7 +439,7 @@ impl Client {
                 }
                 flight.is_connected = flight.sent > 0 || flags.intersects(EventFlags::OUT | EventFlags::IN);
                 if flight.is_connected {
-                    self.reachable = flight.address;
+                    self.hosts[flight.request.head.host].reachable = flight.address;
                     flight.marks.connected.get_or_insert_with(Instant::now);
                     flight.unreachable = 0;
                     // Connecting has its own limit.
@@ -394,10 +461,17 @@ impl Client {
         flight.incoming = Incoming::new();
         self.limit(&mut flight);
         if self.limits.verbose > 0 {
-            tell_request(&flight.request.head, self.limits.verbose);
+            tell_request(&flight.request.head.text, self.limits.verbose);
         }
-        match self.idle.pop() {
-            Some(slot) => {
+        let host = flight.request.head.host;
+        // (The most recently used one, which is the last unless there are several hosts.)
+        match self
+            .idle
+            .iter()
+            .rposition(|&slot| self.links[slot].as_ref().is_some_and(|link| link.host == host))
+        {
+            Some(place) => {
+                let slot = self.idle.remove(place);
                 let link = self.links[slot].as_mut().expect("an idle link exists");
                 (flight.is_reused, flight.is_connected) = (true, true);
                 link.filled = 0;
@@ -427,22 +501,23 @@ impl Client {
         (flight.is_reused, flight.is_connected) = (false, false);
         // (Another request may find that another address is reachable, while this one tries all.)
         if flight.unreachable == 0 {
-            flight.address = self.reachable;
+            flight.address = self.hosts[flight.request.head.host].reachable;
         }
+        let host = &self.hosts[flight.request.head.host];
         let address = flight.address;
-        if flight.unreachable + 1 < self.addresses.len() {
+        if flight.unreachable + 1 < host.addresses.len() {
             let deadline = Instant::now() + CONNECT;
             let sooner = flight.deadline.map_or(deadline, |own| own.min(deadline));
             fall_due(&mut self.next_deadline, &mut flight, Some(sooner));
         }
-        let encryption = match &self.encryption {
+        let encryption = match &host.encryption {
             Some((config, name)) => match ClientConnection::new(config.clone(), name.clone()) {
                 Ok(connection) => Some(connection),
                 Err(error) => return self.give_up(flight, &io::Error::other(error)),
             },
             None => None,
         };
-        let made = Connection::begin(&self.addresses[address], encryption);
+        let made = Connection::begin(&host.addresses[address], self.source.as_ref(), encryption);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.links.push(None);
             self.links.len() - 1
@@ -458,10 +533,11 @@ impl Client {
             Ok(connection) => {
                 self.counts.connections += 1;
                 let (generation, inbox) = (self.generation, vec![0; INBOX].into());
+                let (host, is_encrypted) = (flight.request.head.host, connection.is_encrypted());
                 self.links[slot] =
-                    Some(Link { connection, generation, flight: Some(flight), inbox, filled: 0 });
+                    Some(Link { connection, host, generation, flight: Some(flight), inbox, filled: 0 });
                 // A connection to this machine may be established already. For an encrypted one, an event says so.
-                if self.encryption.is_none() {
+                if !is_encrypted {
                     self.advance(slot, false, false);
                 }
             }
@@ -495,7 +571,7 @@ impl Client {
     fn complete(&mut self, slot: usize) {
         let link = self.links[slot].as_mut().expect("a link with a request exists");
         let mut flight = link.flight.take().expect("the link has a request");
-        let is_sent = flight.sent == flight.request.head.len() + flight.request.body.1;
+        let is_sent = flight.sent == flight.request.head.text.len() + flight.request.body.1;
         if flight.incoming.closes || !is_sent || link.filled > 0 {
             self.close(slot);
         } else {
@@ -506,13 +582,14 @@ impl Client {
             return self.connect(again(flight));
         }
         let answer = std::mem::take(&mut flight.incoming.answer);
-        self.has_answered = true;
+        let host = &mut self.hosts[flight.request.head.host];
+        host.has_answered = true;
         if self.limits.verbose > 0 {
             tell_answer(&answer, self.limits.verbose);
         }
         if answer.status == 401
             && flight.questions < QUESTIONS
-            && let Some(asked) = self.store.identify(&answer, &mut flight.request.head)
+            && let Some(asked) = host.store.identify(&answer, &mut flight.request.head.text)
         {
             flight.questions += u32::from(asked == Asked::Anew);
             flight.marks = Marks::default();
@@ -543,15 +620,16 @@ impl Client {
 
     /// Handles a failed attempt to connect: tries the next address, if there is one.
     fn not_connected(&mut self, mut flight: Flight, error: io::Error) {
-        let address = self.addresses[flight.address];
-        if flight.unreachable + 1 < self.addresses.len() && self.stopped.is_none() {
+        let host = &self.hosts[flight.request.head.host];
+        let (address, count) = (host.addresses[flight.address], host.addresses.len());
+        if flight.unreachable + 1 < count && self.stopped.is_none() {
             flight.unreachable += 1;
-            flight.address = (flight.address + 1) % self.addresses.len();
+            flight.address = (flight.address + 1) % count;
             self.limit(&mut flight);
             return self.connect(flight);
         }
         flight.unreachable = 0;
-        let words = format!("http_host={}: cannot connect to {address}: {}", self.endpoint, plain(&error));
+        let words = format!("http_host={}: cannot connect to {address}: {}", host.endpoint, plain(&error));
         self.again_or_over(flight, &io::Error::new(error.kind(), words));
     }
 
@@ -574,11 +652,12 @@ impl Client {
     }
 
     fn give_up(&mut self, flight: Flight, error: &io::Error) {
+        let host = &self.hosts[flight.request.head.host];
         let words = match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
             Some(error) => {
-                format!("http_host={}: no encrypted connection: {}", self.endpoint, tls::words(error))
+                format!("http_host={}: no encrypted connection: {}", host.endpoint, tls::words(error))
             }
-            None if self.may_want_encryption(error) => {
+            None if host.may_want_encryption(error) => {
                 format!("{}; the server may expect encrypted connections (https=on)", plain(error))
             }
             None => plain(error),
@@ -589,18 +668,8 @@ impl Client {
         self.over(flight, Err(Failure { words }));
     }
 
-    /// Whether an unencrypted connection may have failed because the server expects TLS.
-    fn may_want_encryption(&self, error: &io::Error) -> bool {
-        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, InvalidData, UnexpectedEof};
-        let ends = matches!(
-            error.kind(),
-            BrokenPipe | ConnectionAborted | ConnectionReset | InvalidData | UnexpectedEof
-        );
-        ends && self.encryption.is_none() && !self.has_answered
-    }
-
     fn over(&mut self, flight: Flight, result: Result<Answer, Failure>) {
-        let mut head = flight.request.head;
+        let mut head = flight.request.head.text;
         head.clear();
         self.heads.push(head);
         let Flight { token, marks, is_repeated, .. } = flight;
@@ -622,7 +691,8 @@ impl Client {
         while let Some(due) = self.paused.iter().position(|paused| paused.due <= now) {
             let Paused { mut flight, .. } = self.paused.swap_remove(due);
             if now.duration_since(flight.signed) >= SIGNATURE {
-                self.store.sign_again(&mut flight.request.head, SystemTime::now());
+                let Head { text, host } = &mut flight.request.head;
+                self.hosts[*host].store.sign_again(text, SystemTime::now());
                 flight.signed = now;
             }
             self.send(flight);

@@ -1,6 +1,8 @@
 //! Moves bytes to and from one socket, encrypted or not. Nothing here blocks: operations that would have to wait
 //! return `WouldBlock`.
 
+use iolite_os::explained;
+use iolite_os::local_end::LocalEnd;
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sockopt,
 };
@@ -66,6 +68,7 @@ impl Connection {
     /// Begins to connect. When the socket becomes writable, [`Connection::refused`] tells whether that has failed.
     pub(crate) fn begin(
         address: &SocketAddr,
+        source: Option<&LocalEnd>,
         encryption: Option<ClientConnection>,
     ) -> io::Result<Connection> {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -73,6 +76,9 @@ impl Connection {
         let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
         // The rest of a body must not wait until the head is acknowledged.
         sockopt::set_tcp_nodelay(&socket, true)?;
+        if let Some(source) = source {
+            source.bind(&socket).map_err(|error| explained(&error, format!("bind={source}")))?;
+        }
         match rustix::net::connect(&socket, address) {
             Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),

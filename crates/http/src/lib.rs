@@ -40,12 +40,12 @@ mod store;
 mod tls;
 
 pub use self::answer::Answer;
-pub use self::client::{Client, ClientError, Counts, Done, Failure, Limits, Marks, Request, Sink};
+pub use self::client::{Client, ClientError, Counts, Done, Failure, Head, Limits, Marks, Request, Sink};
 pub use self::credentials::{Credentials, CredentialsError, Source};
 pub use self::digest::Digest;
 pub use self::encoding::{percent_decoded, percent_encoded};
 pub use self::endpoint::{Endpoint, EndpointError};
 pub use self::refusal::Refusal;
 pub use self::signature::Signer;
-pub use self::store::{Basic, Checksum, CustomerKey, Method, Object, Protocol, S3, Store, User};
+pub use self::store::{Basic, Checksum, CustomerKey, Headers, Method, Object, Protocol, S3, User};
 pub use self::tls::{Trust, TrustError};

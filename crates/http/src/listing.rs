@@ -56,13 +56,80 @@ pub fn page(answer: &Answer) -> Result<Page, String> {
 /// The answer is not a list, or it is incomplete.
 pub fn names(answer: &Answer) -> Result<Vec<String>, String> {
     let text = whole_text(answer, ROOT)?;
-    // Some servers ignore the requested encoding. (In this encoding a space is a plus sign, as in forms.)
-    let is_encoded = element_text(&text, "EncodingType").is_some_and(|word| word == "url");
-    let plain = |name: String| match is_encoded {
+    let plain = plain_names(&text);
+    Ok(text.split("<Contents>").skip(1).filter_map(|item| element_text(item, "Key").map(&plain)).collect())
+}
+
+/// A version of an object, or a mark that it was removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// The name of the object in the bucket.
+    pub key: String,
+    /// The id of the version.
+    pub id: String,
+}
+
+/// The query for the versions of all objects whose names begin with `prefix`, after this one.
+pub fn versions_query(prefix: &str, after: Option<&Version>) -> String {
+    let mut query = "encoding-type=url&".to_owned();
+    if let Some(Version { key, .. }) = after {
+        query.push_str("key-marker=");
+        query_encoded(key.as_bytes(), &mut query);
+        query.push('&');
+    }
+    let _ = write!(query, "max-keys={MOST_NAMES}&prefix=");
+    query_encoded(prefix.as_bytes(), &mut query);
+    if let Some(Version { id, .. }) = after {
+        query.push_str("&version-id-marker=");
+        query_encoded(id.as_bytes(), &mut query);
+    }
+    query.push_str("&versions=");
+    query
+}
+
+/// The query of a request for one version of an object.
+pub fn version_query(id: &str) -> String {
+    let mut query = "versionId=".to_owned();
+    query_encoded(id.as_bytes(), &mut query);
+    query
+}
+
+/// The versions that an answer lists, and whether there are more.
+///
+/// # Errors
+/// The answer is not a list of versions, or it is incomplete.
+pub fn versions(answer: &Answer) -> Result<(Vec<Version>, bool), String> {
+    let text = whole_text(answer, "ListVersionsResult")?;
+    let is_cut = element_text(&text, "IsTruncated").is_some_and(|word| word == "true");
+    let plain = plain_names(&text);
+    let marked = text.replace("<DeleteMarker>", "<Version>");
+    let items = marked.split("<Version>").skip(1).filter_map(|item| {
+        Some(Version { key: plain(element_text(item, "Key")?), id: element_text(item, "VersionId")? })
+    });
+    Ok((items.collect(), is_cut))
+}
+
+/// Whether an answer lists this name, with this tag if there is one.
+///
+/// # Errors
+/// The answer is not a list, or it is incomplete.
+pub fn lists(answer: &Answer, name: &str, tag: Option<&str>) -> Result<bool, String> {
+    let text = whole_text(answer, ROOT)?;
+    let plain = plain_names(&text);
+    Ok(text.split("<Contents>").skip(1).any(|item| {
+        let is_it = element_text(item, "Key").is_some_and(|key| plain(key) == name);
+        is_it && tag.is_none_or(|tag| element_text(item, "ETag").is_none_or(|found| found == tag))
+    }))
+}
+
+/// Decodes the names of a list. Some servers ignore the requested encoding. (In this encoding a space is a plus sign, as
+/// in forms.)
+fn plain_names(text: &str) -> impl Fn(String) -> String + use<> {
+    let is_encoded = element_text(text, "EncodingType").is_some_and(|word| word == "url");
+    move |name: String| match is_encoded {
         true => percent_decoded(&name.replace('+', " ")).unwrap_or(name),
         false => name,
-    };
-    Ok(text.split("<Contents>").skip(1).filter_map(|item| element_text(item, "Key").map(plain)).collect())
+    }
 }
 
 /// The text of an answer whose root element has this name.
@@ -100,6 +167,33 @@ mod tests {
         // Without this element, names are not encoded.
         let plain = text.replace("<EncodingType>url</EncodingType>", "");
         assert_eq!(names(&with(plain)).unwrap(), ["a/b+1%2B", "c"]);
+    }
+
+    #[test]
+    fn versions_and_marks_of_removals_are_listed() {
+        let text = "<ListVersionsResult><EncodingType>url</EncodingType><IsTruncated>true</IsTruncated>\
+                    <Version><Key>a%2Bb</Key><VersionId>1</VersionId><ETag>&#34;t&#34;</ETag></Version>\
+                    <DeleteMarker><Key>c</Key><VersionId>null</VersionId></DeleteMarker></ListVersionsResult>";
+        let answer = Answer { status: 200, text: text.into(), ..Answer::default() };
+        let of = |key: &str, id: &str| Version { key: key.to_owned(), id: id.to_owned() };
+        let (all, is_cut) = versions(&answer).unwrap();
+        assert_eq!((&all[..], is_cut), (&[of("a+b", "1"), of("c", "null")][..], true));
+        assert_eq!(versions_query("p/", None), "encoding-type=url&max-keys=1000&prefix=p%2F&versions=");
+        let next = "encoding-type=url&key-marker=c&max-keys=1000&prefix=p&version-id-marker=null&versions=";
+        assert_eq!(versions_query("p", all.last()), next);
+        assert!(versions(&Answer::default()).unwrap_err().contains("<ListVersionsResult>"));
+    }
+
+    #[test]
+    fn a_name_is_listed_with_its_tag() {
+        let text =
+            "<ListBucketResult><Contents><Key>a</Key><ETag>&#34;t&#34;</ETag></Contents></ListBucketResult>";
+        let answer = Answer { status: 200, text: text.into(), ..Answer::default() };
+        for (name, tag, is_there) in
+            [("a", None, true), ("a", Some("\"t\""), true), ("a", Some("\"u\""), false), ("b", None, false)]
+        {
+            assert_eq!(lists(&answer, name, tag), Ok(is_there), "{name} {tag:?}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::encoding::{query_encoded, seconds_of};
 use crate::listing::whole_text;
 use crate::refusal::element_text as element;
-use crate::store::BEGIN_UPLOAD;
+use crate::store::{BEGIN_UPLOAD, UPLOAD};
 use std::fmt::Write;
 
 /// The maximum number of parts of an object.
@@ -59,7 +59,7 @@ pub fn part_query(number: usize, id: &str) -> String {
 
 /// The query that ends (POST) or aborts (DELETE) an upload.
 pub fn upload_query(id: &str) -> String {
-    let mut query = "uploadId=".to_owned();
+    let mut query = UPLOAD.to_owned();
     query_encoded(id.as_bytes(), &mut query);
     query
 }

@@ -24,6 +24,7 @@ pub(crate) struct Signed<'a> {
 }
 
 /// Signs requests for one region of one account.
+#[derive(Clone)]
 pub struct Signer {
     credentials: Credentials,
     region: String,
@@ -100,8 +101,14 @@ impl Signer {
         names.clear();
         let _ = write!(text, "{method}\n{path}\n{query}\n");
         let own = [("x-amz-content-sha256", payload), ("x-amz-date", moment)];
-        let before = headers.partition_point(|(name, _)| *name < own[0].0);
-        let all = headers[..before].iter().chain(&own).chain(&headers[before..]);
+        let [first, second] = own.map(|(own, _)| headers.partition_point(|(name, _)| *name < own));
+        let between = headers[first..second].iter();
+        let all = headers[..first]
+            .iter()
+            .chain(&own[..1])
+            .chain(between)
+            .chain(&own[1..])
+            .chain(&headers[second..]);
         for (name, value) in all {
             debug_assert!(
                 names.rsplit(';').next().is_none_or(|last| last < *name),

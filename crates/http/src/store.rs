@@ -25,6 +25,8 @@ pub enum Method {
     Delete,
     /// Perform another operation, which the query selects.
     Post,
+    /// Make it a copy of another one ([`Object::source`]).
+    Copy,
 }
 
 impl Method {
@@ -36,12 +38,13 @@ impl Method {
             Method::Put => "PUT",
             Method::Delete => "DELETE",
             Method::Post => "POST",
+            Method::Copy => "COPY",
         }
     }
 
     /// Whether its requests have a body, possibly an empty one.
     fn has_body(self) -> bool {
-        matches!(self, Method::Put | Method::Post)
+        matches!(self, Method::Put | Method::Post | Method::Copy)
     }
 }
 
@@ -54,12 +57,14 @@ pub struct Object<'a> {
     pub part: Option<Range<u64>>,
     /// The query string, encoded and sorted by name: `uploads=`; empty = no query.
     pub query: &'a str,
+    /// The full path of the object that is copied: `/BUCKET/NAME`, whatever the addressing; empty = none is.
+    pub source: &'a str,
 }
 
 impl<'a> Object<'a> {
     /// A whole object.
     pub fn whole(name: &'a str) -> Object<'a> {
-        Object { name, part: None, query: "" }
+        Object { name, part: None, query: "", source: "" }
     }
 }
 
@@ -108,7 +113,7 @@ pub enum Checksum {
 }
 
 /// The settings for requests to an S3 server.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct S3 {
     /// Signs the requests; `None` = requests are anonymous, which the server must permit.
     pub signer: Option<Signer>,
@@ -123,7 +128,7 @@ pub struct S3 {
 }
 
 /// The protocol of a server.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Protocol {
     /// S3
     S3(Box<S3>),
@@ -167,20 +172,65 @@ pub struct Store {
     protocol: Protocol,
     path: String,
     range: String,
+    source: String,
     fields: String,
+    headers: Headers,
+}
+
+/// More fields for the heads of requests, with names in lower case, at most [`Headers::MOST`] of each kind.
+#[derive(Clone, Debug, Default)]
+pub struct Headers {
+    /// Those of GET and HEAD.
+    pub reads: Vec<(String, String)>,
+    /// Those of requests that make objects: PUT, and the beginning of an upload in parts.
+    pub writes: Vec<(String, String)>,
+    /// Those of DELETE.
+    pub removals: Vec<(String, String)>,
+}
+
+impl Headers {
+    /// The maximum number of fields of a request.
+    pub const MOST: usize = 16;
+
+    fn of(&self, method: Method, query: &str) -> &[(String, String)] {
+        match method {
+            Method::Get | Method::Head => &self.reads,
+            Method::Put | Method::Copy if query.is_empty() => &self.writes,
+            Method::Post if query == BEGIN_UPLOAD => &self.writes,
+            // (Other requests of an upload name it.)
+            Method::Delete if !query.starts_with(UPLOAD) => &self.removals,
+            _ => &[],
+        }
+    }
 }
 
 impl Store {
     /// Makes a store for the server with this name (with its port, unless it is the default port).
     pub fn new(host: String, protocol: Protocol) -> Store {
-        Store { host, protocol, path: String::new(), range: String::new(), fields: String::new() }
+        Store {
+            host,
+            protocol,
+            path: String::new(),
+            range: String::new(),
+            source: String::new(),
+            fields: String::new(),
+            headers: Headers::default(),
+        }
+    }
+
+    /// Adds these fields to all heads from now on.
+    pub fn set_headers(&mut self, headers: Headers) {
+        self.headers = headers;
     }
 
     /// Appends the head of a request with this body.
     pub fn head(&mut self, method: Method, object: &Object<'_>, body: &[u8], out: &mut String) {
         self.path.clear();
         percent_encoded(object.name.as_bytes(), &mut self.path);
-        let Store { host, protocol, path, range, fields } = self;
+        let Store { host, protocol, path, range, source, fields, headers } = self;
+        source.clear();
+        percent_encoded(object.source.as_bytes(), source);
+        let headers = headers.of(method, object.query);
         range.clear();
         if let Some(part) = &object.part {
             // (Writing to a String does not fail.)
@@ -188,12 +238,17 @@ impl Store {
         }
         fields.clear();
         match protocol {
-            Protocol::S3(s3) => s3.fields(method, host, (path, object.query), range, body, fields),
+            Protocol::S3(s3) => {
+                s3.fields(method, host, (path, object.query), (range, source, headers), body, fields)
+            }
             Protocol::WebDav(user) => match user {
                 Some(User::Basic(Basic(text))) => {
                     let _ = write!(fields, "Authorization: Basic {text}\r\n");
                 }
-                Some(User::Digest(digest)) => digest.answer(method.word(), path, fields),
+                Some(User::Digest(digest)) => {
+                    let target = if method == Method::Copy { &*source } else { &*path };
+                    digest.answer(method.word(), target, fields);
+                }
                 None => {}
             },
             Protocol::Swift(token) => {
@@ -202,13 +257,20 @@ impl Store {
                 }
             }
         }
+        // (S3 has signed its own.)
+        let is_s3 = matches!(protocol, Protocol::S3(_));
+        // S3 copies to the object of the request, WebDAV from it.
+        let verb = if is_s3 && method == Method::Copy { Method::Put } else { method };
+        if !is_s3 && method == Method::Copy {
+            let _ = write!(fields, "Destination: {path}\r\n");
+            path.clone_from(source);
+        }
+        for (name, value) in headers.iter().filter(|(name, _)| !(is_s3 && name.starts_with("x-amz-"))) {
+            let _ = write!(fields, "{name}: {value}\r\n");
+        }
         let mark = if object.query.is_empty() { "" } else { "?" };
-        let _ = write!(
-            out,
-            "{} {path}{mark}{} HTTP/1.1\r\nHost: {host}\r\n{fields}",
-            method.word(),
-            object.query
-        );
+        let _ =
+            write!(out, "{} {path}{mark}{} HTTP/1.1\r\nHost: {host}\r\n{fields}", verb.word(), object.query);
         if !range.is_empty() {
             let _ = write!(out, "Range: {range}\r\n");
         }
@@ -276,6 +338,8 @@ impl Store {
 
 /// The query that begins a multipart upload.
 pub(crate) const BEGIN_UPLOAD: &str = "uploads=";
+/// The beginning of the query that ends or aborts it.
+pub(crate) const UPLOAD: &str = "uploadId=";
 
 impl S3 {
     /// Appends the header fields of S3, with a signature if there is a signer.
@@ -284,7 +348,7 @@ impl S3 {
         method: Method,
         host: &str,
         (path, query): (&str, &str),
-        range: &str,
+        (range, source, headers): (&str, &str, &[(String, String)]),
         body: &[u8],
         out: &mut String,
     ) {
@@ -303,7 +367,7 @@ impl S3 {
         });
         let begins_upload = method == Method::Post && query == BEGIN_UPLOAD;
         // Sorted by name, as the signature requires.
-        let mut fields: [(&str, &str); 8] = [("", ""); 8];
+        let mut fields: [(&str, &str); 12 + Headers::MOST] = [("", ""); 12 + Headers::MOST];
         let mut count = 0;
         let mut add = |name, value| {
             fields[count] = (name, value);
@@ -326,19 +390,31 @@ impl S3 {
         if let Some(key) = &self.customer_key
             // (The request that ends an upload needs the key if the parts have checksums.)
             && (begins_upload
-                || matches!(method, Method::Get | Method::Head | Method::Put)
+                || matches!(method, Method::Get | Method::Head | Method::Put | Method::Copy)
                 || (method == Method::Post && self.checksum.is_some()))
         {
             add("x-amz-server-side-encryption-customer-algorithm", &key.algorithm);
             add("x-amz-server-side-encryption-customer-key", &key.key);
             add("x-amz-server-side-encryption-customer-key-md5", &key.check);
         }
+        if !source.is_empty() {
+            add("x-amz-copy-source", source);
+            if let Some(key) = &self.customer_key {
+                add("x-amz-copy-source-server-side-encryption-customer-algorithm", &key.algorithm);
+                add("x-amz-copy-source-server-side-encryption-customer-key", &key.key);
+                add("x-amz-copy-source-server-side-encryption-customer-key-md5", &key.check);
+            }
+        }
         if let Some(class) = &self.storage_class
-            && (begins_upload || (method == Method::Put && query.is_empty()))
+            && (begins_upload || (matches!(method, Method::Put | Method::Copy) && query.is_empty()))
         {
             add("x-amz-storage-class", class);
         }
-        let fields = &fields[..count];
+        for (name, value) in headers.iter().filter(|(name, _)| name.starts_with("x-amz-")) {
+            add(name, value);
+        }
+        let fields = &mut fields[..count];
+        fields.sort_unstable();
         for (name, value) in fields.iter().filter(|(name, _)| name.starts_with("x-")) {
             let _ = write!(out, "{name}: {value}\r\n");
         }
@@ -352,7 +428,8 @@ impl S3 {
                 }
                 _ => "UNSIGNED-PAYLOAD",
             };
-            let signed = Signed { method: method.word(), path, query, payload };
+            let word = if method == Method::Copy { "PUT" } else { method.word() };
+            let signed = Signed { method: word, path, query, payload };
             signer.sign(signed, fields, SystemTime::now(), out);
         }
     }
@@ -369,7 +446,7 @@ mod tests {
         out
     }
 
-    const WHOLE: Object<'static> = Object { name: "/b/o 1_0_4", part: None, query: "" };
+    const WHOLE: Object<'static> = Object { name: "/b/o 1_0_4", part: None, query: "", source: "" };
 
     #[test]
     fn heads_name_the_method_and_the_object() {

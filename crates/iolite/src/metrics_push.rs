@@ -3,7 +3,7 @@
 //!
 //! With the option, the delivery is a requirement, as with `--save`: if it fails, the exit status is 1.
 
-use iolite_http::{Client, Endpoint, Limits, Protocol, Store, Trust, percent_decoded};
+use iolite_http::{Client, Endpoint, Limits, Protocol, Trust, percent_decoded};
 use iolite_options::engines::masked;
 use iolite_options::{Name, RunOptions};
 use iolite_report::Program;
@@ -79,11 +79,11 @@ impl Collector {
             name.own_version(),
             body.len()
         );
-        let store = Store::new(self.endpoint.to_string(), Protocol::WebDav(None));
         let limits = Limits { timeout: Some(PATIENCE), retries: 0, verbose: 0 };
-        let client = Client::new(self.endpoint.clone(), store, &Trust::default(), limits);
+        let client =
+            Client::new(vec![self.endpoint.clone()], &Protocol::WebDav(None), &Trust::default(), limits);
         let mut client = client.map_err(|error| wrong(error.to_string()))?;
-        let answer = client.call_until(Some(Instant::now() + PATIENCE), head, body.as_bytes(), false);
+        let answer = client.call_until(Some(Instant::now() + PATIENCE), head.into(), body.as_bytes(), false);
         // (The client names the option that gives a job its server.)
         let words = |words: String| match words.split_once(": ") {
             Some((option, rest)) if option.starts_with("http_host=") => rest.to_owned(),

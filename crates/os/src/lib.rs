@@ -2,7 +2,7 @@
 //!
 //! Each module wraps one service: the system's clocks ([`time`]) and the clock of a run ([`clock`]) from the
 //! processor's counter ([`counter`]), memory mappings ([`memory`]), missing pages of mapped files ([`faults`]), the shared memory of a run's processes ([`shared`]),
-//! futexes ([`futex`]), sockets ([`socket`]) and messages through them ([`message`]), waiting for descriptors
+//! futexes ([`futex`]), sockets ([`socket`], [`local_end`]) and messages through them ([`message`]), waiting for descriptors
 //! ([`poll`]), signals ([`signals`]), processes ([`process`]), their resource usage ([`usage`]) and CPU affinity
 //! ([`processors`]), facts about files ([`files`]), SCSI commands ([`scsi`]), NVMe commands ([`nvme`]), metadata and
 //! write streams of block devices ([`integrity`]), zones of block devices ([`zones`]), locks that survive their
@@ -21,6 +21,7 @@ pub mod faults;
 pub mod files;
 pub mod futex;
 pub mod integrity;
+pub mod local_end;
 pub mod memory;
 pub mod message;
 pub mod nvme;

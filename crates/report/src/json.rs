@@ -258,6 +258,9 @@ impl Json {
         if display.requests {
             self.latency(json, "ttfb_ns", &measured.first_byte, display, display.clat_percentiles)?;
         }
+        if measured.visible.moments.count > 0 {
+            self.latency(json, "visible_ns", &measured.visible, display, true)?;
+        }
         json.integer("bw_min", measured.bw.min)?;
         json.integer("bw_max", measured.bw.max)?;
         json.float("bw_agg", rates::share_of_group(block))?;

@@ -326,6 +326,7 @@ fn write_block(job: &JobReport, block: &Block<'_>, out: &mut dyn Write) -> io::R
         ("lat", &measured.lat, true, display.lat_percentiles),
         ("ilat", &measured.intended, true, true),
         ("ttfb", &measured.first_byte, display.requests, display.clat_percentiles),
+        ("visible", &measured.visible, true, true),
     ];
     let shown = latencies.iter().filter(|(_, latency, shown, _)| *shown && latency.moments.count > 0);
     for (kind, latency, ..) in shown.clone() {

@@ -56,6 +56,7 @@ fn direction() -> BoxedStrategy<DirectionReport> {
                     clat,
                     lat,
                     intended,
+                    visible: first_byte.clone(),
                     first_byte,
                     bw,
                     iops,

@@ -110,6 +110,7 @@ fn direction(value: &Value) -> DirectionReport {
         clat: latency(&value["clat_ns"]),
         intended: Latency::default(),
         first_byte: Latency::default(),
+        visible: Latency::default(),
         priorities: Vec::new(),
         stages: None,
         lat: latency(&value["lat_ns"]),

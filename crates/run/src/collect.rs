@@ -243,6 +243,7 @@ fn direction_of(
         intended: stats.intended_latency(direction.index()),
         stages: None,
         first_byte: stats.first_byte_latency(direction.index()),
+        visible: stats.visible_latency(direction.index()),
         priorities: live.priorities.read(direction, worker),
         bw: Samples::of(&known.bw[direction]),
         iops: Samples::of(&known.iops[direction]),

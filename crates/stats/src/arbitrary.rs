@@ -52,6 +52,7 @@ fn direction(direction: u32, worker: u32) -> BoxedStrategy<DirectionReport> {
     (any::<[u32; 5]>(), 0..9000u64, latencies, samples(), samples(), priorities, stages())
         .prop_map(move |(n, runtime_ms, latencies, bw, iops, priorities, stages)| {
             let [slat, clat, lat, intended, first_byte, of_each] = latencies;
+            let visible = first_byte.clone();
             let priority = |(place, priority)| {
                 let order = [direction, worker, place];
                 PriorityLatency { order, priority, latency: of_each.clone() }
@@ -68,6 +69,7 @@ fn direction(direction: u32, worker: u32) -> BoxedStrategy<DirectionReport> {
                 lat,
                 intended,
                 first_byte,
+                visible,
                 priorities: (0..).zip(priorities).map(priority).collect(),
                 stages,
                 bw,

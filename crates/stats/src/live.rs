@@ -253,6 +253,8 @@ pub struct LiveDirection {
     pub intended: LiveLatency,
     /// From the issue to the first byte of the answer, where I/Os are requests to a server.
     pub first_byte: LiveLatency,
+    /// From the acknowledgement of a write until a request saw it, where engines look for that.
+    pub visible: LiveLatency,
     /// Latency by priority, if I/Os have different ones.
     pub priorities: LivePriorities,
 }
@@ -422,6 +424,11 @@ impl LiveStats {
         self.directions[direction].first_byte.read()
     }
 
+    /// The time from the acknowledgement of writes until requests saw them, of a direction.
+    pub fn visible_latency(&self, direction: usize) -> Latency {
+        self.directions[direction].visible.read()
+    }
+
     /// How late I/Os were issued, if there is a plan for them.
     pub fn lateness(&self) -> Latency {
         self.lateness.read()
@@ -529,7 +536,10 @@ impl LiveStats {
                 clock.begun.set(now);
             }
             let latencies = [&direction.slat, &direction.clat, &direction.lat, &direction.intended];
-            latencies.into_iter().chain([&direction.first_byte]).for_each(LiveLatency::reset);
+            latencies
+                .into_iter()
+                .chain([&direction.first_byte, &direction.visible])
+                .for_each(LiveLatency::reset);
             direction.priorities.reset();
         }
         self.sync.reset();

@@ -248,6 +248,7 @@ impl AddAssign<&DirectionReport> for DirectionReport {
         self.lat += &other.lat;
         self.intended += &other.intended;
         self.first_byte += &other.first_byte;
+        self.visible += &other.visible;
         for theirs in &other.priorities {
             match self.priorities.iter_mut().find(|mine| mine.priority == theirs.priority) {
                 Some(mine) => {

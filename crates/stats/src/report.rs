@@ -294,6 +294,9 @@ pub struct DirectionReport {
     pub intended: Latency,
     /// Time to the first byte of the answers, if I/Os are requests to a server.
     pub first_byte: Latency,
+    /// Time from the acknowledgement of writes until requests saw what was written, if that was looked for.
+    #[serde(default)]
+    pub visible: Latency,
     /// Latency by priority, if I/Os have different ones.
     pub priorities: Vec<PriorityLatency>,
     /// Where the time went, if that was measured.

@@ -8,6 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -57,13 +58,20 @@ pub enum Reply {
 
 type Behaviour = Box<dyn Fn(&Seen) -> Reply + Send + Sync>;
 
+/// A version of an object: its path, its id, and its bytes; `None` = a mark that the object was removed.
+type Version = (String, String, Option<Vec<u8>>);
+
 #[derive(Default)]
 struct State {
     objects: BTreeMap<String, Vec<u8>>,
+    /// All versions, oldest first, if the server keeps them.
+    versions: Option<Vec<Version>>,
+    versions_made: usize,
     /// Multipart uploads in progress, by their ids.
     uploads: BTreeMap<String, Upload>,
     uploads_begun: usize,
     requests: Vec<Seen>,
+    clients: Vec<SocketAddr>,
     /// The number of requests that wait for others, and its maximum so far.
     waiting: usize,
     most_waiting: usize,
@@ -78,6 +86,63 @@ struct Upload {
 }
 
 impl State {
+    /// Stores an object, or removes it.
+    fn set(&mut self, path: &str, bytes: Option<Vec<u8>>) -> bool {
+        let was_there = match &bytes {
+            Some(bytes) => self.objects.insert(path.to_owned(), bytes.clone()).is_some(),
+            None => self.objects.remove(path).is_some(),
+        };
+        self.versions_made += 1;
+        if let Some(versions) = &mut self.versions {
+            versions.push((path.to_owned(), format!("v/{}", self.versions_made), bytes));
+        }
+        was_there
+    }
+
+    /// Answers a request for one version of an object, or for the list of versions.
+    fn of_versions(
+        &mut self,
+        method: &str,
+        path: &str,
+        id: Option<&str>,
+        prefix: &str,
+    ) -> (&'static str, Vec<u8>) {
+        // Other buckets have one version of each object, without an id of its own.
+        let one = |(path, bytes): (&String, &Vec<u8>)| (path.clone(), "null".to_owned(), Some(bytes.clone()));
+        let mut versions = self.versions.clone().unwrap_or_else(|| self.objects.iter().map(one).collect());
+        match (method, id) {
+            (_, None) => {
+                let bucket = format!("{path}/");
+                let prefix = format!("{bucket}{prefix}");
+                let items = versions.iter().filter(|(path, ..)| path.starts_with(&prefix)).map(
+                    |(path, id, bytes)| {
+                        let kind = if bytes.is_some() { "Version" } else { "DeleteMarker" };
+                        let key = &path[bucket.len()..];
+                        format!("<{kind}><Key>{key}</Key><VersionId>{id}</VersionId></{kind}>")
+                    },
+                );
+                let items: String = items.collect();
+                ("200 OK", format!("<ListVersionsResult>{items}</ListVersionsResult>").into_bytes())
+            }
+            ("DELETE", Some(id)) => {
+                versions.retain(|(known, version, _)| !(known == path && version == id));
+                let current =
+                    versions.iter().rfind(|(known, ..)| known == path).and_then(|(.., bytes)| bytes.clone());
+                match current {
+                    Some(bytes) => drop(self.objects.insert(path.to_owned(), bytes)),
+                    None => drop(self.objects.remove(path)),
+                }
+                self.versions = self.versions.is_some().then_some(versions);
+                ("204 No Content", Vec::new())
+            }
+            (_, Some(id)) => match versions.iter().find(|(known, version, _)| known == path && version == id)
+            {
+                Some((.., Some(bytes))) => ("200 OK", bytes.clone()),
+                _ => ("404 Not Found", b"<Error><Code>NoSuchVersion</Code></Error>".to_vec()),
+            },
+        }
+    }
+
     /// Begins an upload and returns its ID.
     fn begin(&mut self, path: &str, when: SystemTime) -> String {
         self.uploads_begun += 1;
@@ -175,6 +240,16 @@ impl ObjectServer {
         self.shared.state().objects.insert(path.to_owned(), bytes.to_vec());
     }
 
+    /// Keeps all versions of objects from now on.
+    pub fn keep_versions(&self) {
+        self.shared.state().versions = Some(Vec::new());
+    }
+
+    /// The paths and the ids of all versions, oldest first; `None` as the last of three = a mark of a removal.
+    pub fn versions(&self) -> Vec<(String, String, Option<Vec<u8>>)> {
+        self.shared.state().versions.clone().unwrap_or_default()
+    }
+
     /// The number of multipart uploads in progress.
     pub fn uploads(&self) -> usize {
         self.shared.state().uploads.len()
@@ -198,6 +273,11 @@ impl ObjectServer {
     /// The number of requests with this method so far.
     pub fn count(&self, method: &str) -> usize {
         self.shared.state().requests.iter().filter(|seen| seen.method == method).count()
+    }
+
+    /// The addresses of the clients that have connected so far.
+    pub fn clients(&self) -> Vec<SocketAddr> {
+        self.shared.state().clients.clone()
     }
 
     /// The number of connections so far.
@@ -240,6 +320,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         }
         let Ok(connection) = connection else { continue };
         shared.connections.fetch_add(1, Ordering::Relaxed);
+        shared.state().clients.extend(connection.peer_addr());
         if let Ok(again) = connection.try_clone() {
             shared.open.lock().unwrap_or_else(PoisonError::into_inner).push(again);
         }
@@ -326,8 +407,15 @@ fn serve<S: Read + Write>(
             Reply::Granted | Reply::GrantedAndEnded | Reply::Surplus | Reply::Slow(_) => None,
         };
         let (status, told, bytes) = granted(&mut shared.state(), &seen, body);
-        let tag =
-            if seen.method == "PUT" { format!("ETag: \"tag-{}\"\r\n", seen.length) } else { String::new() };
+        let current = shared.state().objects.get(&seen.path).map(|bytes| tag_of(bytes));
+        let tag = match current {
+            Some(tag) if seen.method != "DELETE" => format!("ETag: {tag}\r\n"),
+            _ if seen.method == "DELETE" && shared.state().versions.is_some() => {
+                "x-amz-delete-marker: true\r\n".to_owned()
+            }
+            _ if seen.method == "PUT" => format!("ETag: \"tag-{}\"\r\n", seen.length),
+            _ => String::new(),
+        };
         if let Reply::Slow(spaces) = reply {
             write!(output, "HTTP/1.1 {status}\r\n{tag}Content-Length: {}\r\n\r\n", told + spaces)?;
             for _ in 0..spaces {
@@ -386,21 +474,42 @@ fn gather(shared: &Shared, wanted: usize) {
     state.waiting -= 1;
 }
 
+/// A tag that depends on the content.
+fn tag_of(bytes: &[u8]) -> String {
+    let mut hasher = std::hash::DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    format!("\"{:x}\"", hasher.finish())
+}
+
 /// Performs a request: the status, the announced length, and the body.
 fn granted(state: &mut State, seen: &Seen, body: Vec<u8>) -> (&'static str, usize, Vec<u8>) {
     if let Some((path, query)) = seen.path.split_once('?') {
         return in_parts(state, &seen.method, path, query, body);
     }
     const MISSING: &[u8] = b"<Error><Code>NoSuchKey</Code><Message>There is none.</Message></Error>";
-    let objects = &mut state.objects;
+    let objects = &state.objects;
+    // S3 names the source of a copy in a field, WebDAV its destination.
+    let (source, destination) = match (seen.fields.get("x-amz-copy-source"), seen.fields.get("destination")) {
+        (Some(source), _) => (Some(source), &seen.path),
+        (None, Some(destination)) if seen.method == "COPY" => (Some(&seen.path), destination),
+        _ => (None, &seen.path),
+    };
+    if let Some(source) = source {
+        const COPIED: &[u8] = b"<CopyObjectResult/>";
+        let Some(bytes) = objects.get(source).cloned() else {
+            return ("404 Not Found", MISSING.len(), MISSING.to_vec());
+        };
+        state.set(destination, Some(bytes));
+        return ("200 OK", COPIED.len(), COPIED.to_vec());
+    }
     match seen.method.as_str() {
         "PUT" => {
-            objects.insert(seen.path.clone(), body);
+            state.set(&seen.path, Some(body));
             ("200 OK", 0, Vec::new())
         }
-        "DELETE" => match objects.remove(&seen.path) {
-            Some(_) => ("204 No Content", 0, Vec::new()),
-            None => ("404 Not Found", MISSING.len(), MISSING.to_vec()),
+        "DELETE" => match state.set(&seen.path, None) || state.versions.is_some() {
+            true => ("204 No Content", 0, Vec::new()),
+            false => ("404 Not Found", MISSING.len(), MISSING.to_vec()),
         },
         method => {
             let is_head = method == "HEAD";
@@ -437,6 +546,12 @@ fn in_parts(
         ("404 Not Found", text.len(), text)
     };
     let id = argument("uploadId").unwrap_or_default();
+    let version = argument("versionId").map(|id| id.replace("%2F", "/"));
+    if version.is_some() || query.ends_with("versions=") {
+        let prefix = argument("prefix").unwrap_or_default().replace("%2F", "/");
+        let (status, body) = state.of_versions(method, path, version.as_deref(), &prefix);
+        return (status, body.len(), body);
+    }
     match method {
         "POST" if query == "uploads=" => {
             let id = state.begin(path, SystemTime::now());
@@ -450,10 +565,10 @@ fn in_parts(
             let most: usize = argument("max-keys").and_then(|text| text.parse().ok()).unwrap_or(1000);
             let all: Vec<&String> =
                 state.objects.keys().filter(|name| name.starts_with(&prefix) && **name > from).collect();
-            let items = all
-                .iter()
-                .take(most)
-                .map(|name| format!("<Contents><Key>{}</Key></Contents>", &name[bucket.len()..]));
+            let items = all.iter().take(most).map(|name| {
+                let (key, tag) = (&name[bucket.len()..], tag_of(&state.objects[*name]));
+                format!("<Contents><Key>{key}</Key><ETag>{tag}</ETag></Contents>")
+            });
             let items: String = items.collect();
             let next = if all.len() > most {
                 format!("<NextContinuationToken>{}</NextContinuationToken>", all[most - 1])

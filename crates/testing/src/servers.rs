@@ -183,6 +183,48 @@ impl Minio {
         self.address.to_string()
     }
 
+    /// Sends a request with curl, signed with the keys of the server for this service (`s3`, `sts`), and returns the
+    /// body of the answer.
+    ///
+    /// # Errors
+    /// curl is missing, or the request is refused.
+    pub fn ask(&self, service: &str, path: &str, arguments: &[&str]) -> Result<String, String> {
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--show-error", "--fail-with-body", "--aws-sigv4"])
+            .arg(format!("aws:amz:eu-test-1:{service}"));
+        curl.arg("--user").arg(format!("{}:{}", Minio::ID, Minio::SECRET)).args(arguments);
+        let done = curl.arg(format!("http://{}{path}", self.address)).output();
+        let done = done.map_err(|error| format!("curl cannot be run: {error}"))?;
+        let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match done.status.success() {
+            true => Ok(said(&done.stdout)),
+            false => Err(format!("curl: {}{}", said(&done.stderr), said(&done.stdout))),
+        }
+    }
+
+    /// The access key, the secret key and the session token of another user, who may do only this: `s3:GetObject`.
+    ///
+    /// # Errors
+    /// As [`Minio::ask`].
+    pub fn user_who_may(&self, action: &str) -> Result<[String; 3], String> {
+        let policy = format!(
+            "Policy={{\"Version\":\"2012-10-17\",\"Statement\":[{{\"Effect\":\"Allow\",\"Action\":[\"{action}\"],\
+             \"Resource\":[\"arn:aws:s3:::*\"]}}]}}"
+        );
+        let role = "Action=AssumeRole&Version=2011-06-15&DurationSeconds=3600";
+        let text = self.ask("sts", "/", &["--data", role, "--data-urlencode", &policy])?;
+        let element = |name: &str| {
+            let (_, rest) = text.split_once(&format!("<{name}>"))?;
+            Some(rest.split('<').next().unwrap_or_default().to_owned())
+        };
+        let [Some(id), Some(secret), Some(token)] =
+            ["AccessKeyId", "SecretAccessKey", "SessionToken"].map(element)
+        else {
+            return Err(format!("the server gives no keys: {text}"));
+        };
+        Ok([id, secret, token])
+    }
+
     /// How many multipart uploads are neither ended nor aborted.
     pub fn uploads(&self) -> usize {
         let objects = fs::read_dir(self.directory.join("minio/.minio.sys/multipart"));
@@ -269,7 +311,7 @@ fn configuration(directory: &Path, address: SocketAddr, encrypted: SocketAddr) -
     let [own, key, authority] =
         ["server.crt", "server.key", "authority.crt"].map(|name| certificate(name).display().to_string());
     let location = format!(
-        "root {place}/files; location / {{ dav_methods PUT DELETE MKCOL; create_full_put_path on;\n\
+        "root {place}/files; location / {{ dav_methods PUT DELETE MKCOL COPY; create_full_put_path on;\n\
          auth_basic tests; auth_basic_user_file {place}/users; }}"
     );
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]

@@ -665,6 +665,10 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         {
             counters.first_byte.record(time);
             counters.first_byte.record_bucket(time);
+            if let Some(time) = self.engine.visible(index) {
+                counters.visible.record(time);
+                counters.visible.record_bucket(time);
+            }
         }
         if FULL {
             self.land(index);

@@ -72,6 +72,7 @@ struct Times {
     issue: u64,
     complete: u64,
     first_byte: Option<u64>,
+    visible: Option<u64>,
 }
 
 /// A value that points into the worker's memory.
@@ -364,6 +365,10 @@ impl Engine for Offload<'_> {
         self.times[unit as usize].first_byte
     }
 
+    fn visible(&self, unit: u32) -> Option<u64> {
+        self.times[unit as usize].visible
+    }
+
     fn requests(&self) -> Requests {
         self.requests
     }
@@ -455,7 +460,8 @@ impl Work {
             }
         };
         let first_byte = if E::REQUESTS { engine.first_byte(unit.index) } else { None };
-        let times = Times { issue, complete: self.clock.now(), first_byte };
+        let visible = if E::REQUESTS { engine.visible(unit.index) } else { None };
+        let times = Times { issue, complete: self.clock.now(), first_byte, visible };
         let words = if outcome.is_err() { engine.explain(unit.index) } else { None };
         Performed { submitter: self.number, unit: unit.index, outcome, times, words }
     }

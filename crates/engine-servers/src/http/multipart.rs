@@ -336,7 +336,7 @@ impl HttpEngine {
             // the last request belongs to the upload, which does not remove or change it before the request is over.
             _ => unsafe { std::slice::from_raw_parts(start, length) },
         };
-        let object = Object { name: &upload.name, part: None, query: &query };
+        let object = Object { name: &upload.name, part: None, query: &query, source: "" };
         let head = self.client.head(method, &object, body);
         let request = Request {
             head,
@@ -361,8 +361,10 @@ impl HttpEngine {
     pub(super) fn go_on_with_uploads(&mut self) {
         while let Some(done) = self.client.next_done() {
             if done.token < STEPS {
-                let (unit, outcome) = (done.token, self.outcome(done));
-                self.uploads().over.push_back(Completion { unit, outcome });
+                let unit = done.token;
+                if let Some(outcome) = self.request_over(done) {
+                    self.uploads().over.push_back(Completion { unit, outcome });
+                }
             } else {
                 self.step_done(done);
             }

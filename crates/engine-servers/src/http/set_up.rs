@@ -2,12 +2,13 @@
 
 use iolite_engine::is_asked_to_stop;
 use iolite_http::{
-    Basic, Checksum, Client, Credentials, CustomerKey, Digest, Endpoint, Limits, Protocol, S3, Signer,
-    Source, Store, Trust, User,
+    Basic, Checksum, Client, Credentials, CustomerKey, Digest, Endpoint, Headers, Limits, Protocol, S3,
+    Signer, Source, Trust, User,
 };
 use iolite_options::engines::{
-    Addressing, Authentication, Encryption, HttpOptions, HttpProtocol, ObjectChecksum,
+    Addressing, Authentication, Encryption, HostSelect, HttpOptions, HttpProtocol, ObjectChecksum, of_worker,
 };
+use iolite_os::local_end::LocalEnd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -32,14 +33,15 @@ fn source(options: &HttpOptions) -> Source {
     Source::of_process(profile)
 }
 
-/// Makes a client for the server.
+/// Makes a client for the server, for this worker.
 ///
 /// # Errors
 /// An option is missing or wrong; the error says which.
-pub(super) fn connect(options: &HttpOptions) -> Result<Client, String> {
+pub(super) fn connect(options: &HttpOptions, worker: u32) -> Result<Client, String> {
     for (name, value) in [
         ("http_host", &options.http_host),
         ("http_user", &options.http_user),
+        ("http_copy_source", &options.http_copy_source),
         ("http_s3_keyid", &options.http_s3_keyid),
         ("http_s3_region", &options.http_s3_region),
         ("http_s3_storage_class", &options.http_s3_storage_class),
@@ -51,18 +53,30 @@ pub(super) fn connect(options: &HttpOptions) -> Result<Client, String> {
         }
     }
     let encrypted = options.https != Encryption::Off;
-    let endpoint =
-        Endpoint::parse(&options.http_host, encrypted).map_err(|error| format!("http_host: {error}"))?;
+    let hosts = match options.http_host_select {
+        HostSelect::Worker => of_worker(&options.http_host, worker)?.into_iter().collect(),
+        HostSelect::RoundRobin => options.hosts(),
+    };
+    let endpoints = hosts.iter().map(|host| Endpoint::parse(host, encrypted)).collect::<Result<_, _>>();
+    let endpoints = endpoints.map_err(|error| format!("http_host: {error}"))?;
     let protocol = protocol(options)?;
     let limits = Limits {
         timeout: Some(options.http_timeout).filter(|&limit| limit > 0).map(Duration::from_micros),
         retries: options.http_retries,
         verbose: options.http_verbose,
     };
-    let store = Store::new(endpoint.to_string(), protocol);
     let mut client =
-        Client::new(endpoint, store, &trust(options)?, limits).map_err(|error| error.to_string())?;
+        Client::new(endpoints, &protocol, &trust(options)?, limits).map_err(|error| error.to_string())?;
     client.stop_if(is_asked_to_stop);
+    if let Some(name) = of_worker(&options.bind, worker)? {
+        let source = LocalEnd::of_machine(&name).map_err(|why| format!("bind={why}"))?;
+        client.connect_from(source).map_err(|error| error.to_string())?;
+    }
+    client.set_headers(&Headers {
+        reads: options.http_read_headers.clone(),
+        writes: options.http_write_headers.clone(),
+        removals: options.http_trim_headers.clone(),
+    });
     Ok(client)
 }
 

@@ -79,6 +79,9 @@ impl HttpEngine {
         let refused = |words: &str| io::Error::other(format!("{} {name}: {words}", method.word()));
         let answer = answer.map_err(|failure| refused(&failure.words))?;
         if answer.is_success() || answer.status == 404 {
+            if method == Method::Delete {
+                self.note_mark(&answer);
+            }
             return Ok(answer);
         }
         let refusal = Refusal::of(&answer);
@@ -281,6 +284,9 @@ impl Storage for HttpEngine {
 
     fn unlink(&mut self, name: &Path) -> io::Result<()> {
         let name = self.server_name(name)?;
+        if self.options.http_s3_delete_versions {
+            return self.unlink_versions(&name);
+        }
         if self.options.http_object_mode == ObjectMode::Range {
             let answer = self.ask(Method::Delete, &name, &[])?;
             return if answer.is_success() { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) };
@@ -320,7 +326,7 @@ impl Storage for HttpEngine {
         let mut from: Option<String> = None;
         loop {
             let query = listing::query(&prefix, listing::MOST_NAMES, from.as_deref());
-            let object = Object { name: &bucket, part: None, query: &query };
+            let object = Object { name: &bucket, part: None, query: &query, source: "" };
             let head = self.client.head(Method::Get, &object, &[]);
             let answer = self.client.call(head, &[], false);
             let answer = answer.map_err(|failure| format!("GET {bucket}: {}", failure.words));
@@ -375,6 +381,49 @@ const MOST_BYTES: usize = 256 << 20;
 const MOST_EMPTY: u32 = 1000;
 
 impl HttpEngine {
+    /// Removes all versions of the objects of a file.
+    fn unlink_versions(&mut self, name: &str) -> io::Result<()> {
+        let is_whole = self.options.http_object_mode == ObjectMode::Range;
+        if !is_whole {
+            self.needs_one_block()?;
+        }
+        let path = Path::new(name);
+        let (bucket, key) = self.listed(path).map_err(io::Error::other)?;
+        let prefix = if is_whole { key.clone() } else { format!("{key}_") };
+        let mut after = None;
+        loop {
+            let query = listing::versions_query(&prefix, after.as_ref());
+            let answer = self.demand(Method::Get, &bucket, &query)?;
+            let listed = listing::versions(&answer);
+            let (versions, is_cut) =
+                listed.map_err(|why| io::Error::other(format!("GET versions in {bucket}: {why}")))?;
+            after = versions.last().cloned().filter(|_| is_cut);
+            for version in versions {
+                let file = self.file_of(&bucket, version.key.clone(), &mut None);
+                if file.is_some_and(|file| file == path) {
+                    let between = if bucket == "/" { "" } else { "/" };
+                    let object = format!("{bucket}{between}{}", version.key);
+                    self.demand(Method::Delete, &object, &listing::version_query(&version.id))?;
+                }
+            }
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The answer of a request with a query, which has to be granted. What is removed already counts as removed.
+    fn demand(&mut self, method: Method, name: &str, query: &str) -> io::Result<Answer> {
+        let head = self.client.head(method, &Object { query, ..Object::whole(name) }, &[]);
+        let refused = |words: String| io::Error::other(format!("{} {name}: {words}", method.word()));
+        let answer = self.client.call(head, &[], false).map_err(|failure| refused(failure.words))?;
+        if answer.is_success() || (method == Method::Delete && answer.status == 404) {
+            return Ok(answer);
+        }
+        let refusal = Refusal::of(&answer);
+        Err(refused(format!("{refusal}{}", remedy::of(&refusal, &self.options, false))))
+    }
+
     /// The bucket, as in requests, and the prefix of names in it that this name stands for.
     pub(super) fn listed(&self, name: &Path) -> Result<(String, String), String> {
         let text = name.to_str().ok_or_else(|| format!("{}: names of objects are UTF-8", name.display()))?;

@@ -9,6 +9,8 @@ use std::time::Instant;
 /// A connection and its current request.
 pub(super) struct Link {
     pub(super) connection: Connection,
+    /// The index of the host that it goes to.
+    pub(super) host: usize,
     pub(super) generation: u32,
     pub(super) flight: Option<Flight>,
     pub(super) inbox: Box<[u8]>,
@@ -72,7 +74,7 @@ impl Link {
 
     fn send(&mut self) -> io::Result<()> {
         let Some(flight) = &mut self.flight else { return Ok(()) };
-        let head = flight.request.head.as_bytes();
+        let head = flight.request.head.text.as_bytes();
         let (start, length) = flight.request.body;
         let body: &[u8] = match length {
             0 => &[],
@@ -158,7 +160,7 @@ impl Link {
                 if !flight.is_reused {
                     // The end of the handshake and the answer may both have come since the last look.
                     flight.marks.secured = self.connection.secured();
-                    let all = flight.request.head.len() + flight.request.body.1;
+                    let all = flight.request.head.text.len() + flight.request.body.1;
                     if flight.sent == all && !self.connection.holds_back() {
                         flight.marks.sent = flight.marks.sent.or(flight.marks.secured);
                     }

@@ -13,10 +13,24 @@ pub enum Sink {
     Text,
 }
 
+/// The head of a request: the request line, all fields, and the empty line after them.
+pub struct Head {
+    pub(super) text: String,
+    /// The index of the host that it is for, and which its signature names.
+    pub(super) host: usize,
+}
+
+/// A head that the caller has built, for the first host.
+impl From<String> for Head {
+    fn from(text: String) -> Head {
+        Head { text, host: 0 }
+    }
+}
+
 /// A request to send.
 pub struct Request {
-    /// The request line, all fields, and the empty line after them.
-    pub head: String,
+    /// Its head, which [`Client::head`](super::Client::head) builds.
+    pub head: Head,
     /// The body: its address and its length.
     pub body: (*const u8, usize),
     /// Where the body of the answer goes.
@@ -43,7 +57,7 @@ impl Request {
 /// Debug output contains no secrets.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let line = self.head.lines().next().unwrap_or_default();
+        let line = self.head.text.lines().next().unwrap_or_default();
         f.debug_struct("Request").field("line", &line).field("bytes", &self.bytes()).finish_non_exhaustive()
     }
 }

@@ -1,7 +1,6 @@
 //! Servers that do not answer: no request waits longer than its limit.
 
 use super::*;
-use crate::store::Protocol;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,9 +9,8 @@ fn client(addresses: Vec<SocketAddr>, encrypted: bool, timeout: Duration) -> Cli
     let endpoint = Endpoint::parse("127.0.0.1:1", encrypted).unwrap();
     let trust = Trust { anybody: true, ..Trust::default() };
     let limits = Limits { timeout: Some(timeout), retries: 0, verbose: 0 };
-    let mut client =
-        Client::new(endpoint, Store::new("host".to_owned(), Protocol::WebDav(None)), &trust, limits).unwrap();
-    client.addresses = addresses;
+    let mut client = Client::new(vec![endpoint], &Protocol::WebDav(None), &trust, limits).unwrap();
+    client.hosts[0].addresses = addresses;
     client
 }
 
@@ -151,7 +149,7 @@ fn parallel_requests_do_not_settle_on_a_wrong_address() {
                 None => client.drive(None).unwrap(),
             }
         }
-        assert_eq!(client.reachable, 1);
+        assert_eq!(client.hosts[0].reachable, 1);
         assert_eq!(client.next_deadline.filter(|_| timeout.is_none()), None);
     }
 }

@@ -5,12 +5,14 @@ use crate::refusal::bare;
 use std::io::{self, Write};
 
 /// Fields of requests with secret values.
-const SECRET: [&str; 5] = [
+const SECRET: [&str; 7] = [
     "authorization",
     "x-auth-token",
     "x-amz-security-token",
     "x-amz-server-side-encryption-customer-key",
     "x-amz-server-side-encryption-customer-key-md5",
+    "x-amz-copy-source-server-side-encryption-customer-key",
+    "x-amz-copy-source-server-side-encryption-customer-key-md5",
 ];
 
 /// Fields of answers whose values are shown. Any other may be a secret: a cookie, a token, a signed URL.

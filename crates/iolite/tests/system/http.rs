@@ -1,6 +1,12 @@
 //! `http`: objects on a server. The server of these tests misbehaves on request; `object_stores.rs` has real servers.
 
+pub(crate) mod bind;
+pub(crate) mod copies;
+pub(crate) mod headers;
+pub(crate) mod hosts;
 pub(crate) mod identity;
+pub(crate) mod versions;
+pub(crate) mod visible;
 
 use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, at_once, scratch, words};
@@ -915,7 +921,7 @@ pub fn the_examples_work() {
     let server = ObjectServer::start();
     let dir = scratch();
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/servers");
-    for name in ["s3.fio", "webdav.fio"] {
+    for name in ["s3.fio", "s3-cluster.fio", "webdav.fio"] {
         let path = examples.join(name);
         let host = server.host();
         let variables = ["S3_HOST", "DAV_HOST"].map(|name| (name, host.as_str()));

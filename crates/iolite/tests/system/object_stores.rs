@@ -29,6 +29,18 @@ fn minio_takes_gives_and_removes_objects() {
     // Names that have to be encoded are signed as they are sent.
     run("--filename=/bkt/x(1)+$=@,'!* --rw=write --size=128k --verify=crc32c --unlink=1");
     assert_eq!(server.count(), 1);
+    // Requests are signed for the host that they go to.
+    let hosts = format!("{0},{1}", server.host(), server.host().replace("127.0.0.1", "localhost"));
+    run(&format!(
+        "--filename=/bkt/h --rw=write --size=1m --iodepth=4 --verify=crc32c --unlink=1 --http_host={hosts}"
+    ));
+    assert_eq!(server.count(), 1);
+    run("--filename=/bkt/s(1)+ --rw=randwrite --size=1m --verify=crc32c");
+    let copy = "--http_write=copy --http_copy_source=/bkt/s(1)+ --iodepth=4";
+    run(&format!("--filename=/bkt/copy --rw=write --size=1m {copy}"));
+    assert_eq!(server.count(), 33);
+    run("--filename=/bkt/copy --rw=randwrite --size=1m --verify=crc32c --verify_only=1 --unlink=1");
+    run("--filename=/bkt/s(1)+ --rw=trim --size=1m");
     // The server refuses objects with a wrong checksum; it accepts these.
     for checksum in ["crc32c", "sha256"] {
         run(&format!("--filename=/bkt/c --rw=write --size=256k --http_s3_checksum={checksum} --unlink=1"));
@@ -94,6 +106,100 @@ fn errors_of_minio_are_reported() {
         assert!(refused.output().contains(said), "{line}: {}", refused.output());
     }
     assert_eq!(server.count(), 1, "a refused job has written");
+}
+
+#[test]
+fn jobs_of_one_run_have_their_own_users() {
+    let dir = scratch();
+    let server = or_skip!(Minio::start(dir.path(), false));
+    let [id, secret, token] = or_skip!(server.user_who_may("s3:GetObject"));
+    report(dir.path(), &s3(&server, "--filename=/bkt/a --rw=write --size=1m"));
+    let other = format!("http_s3_keyid={id}\nhttp_s3_key={secret}\nhttp_s3_security_token={token}\n");
+    let run = |rw: &str| {
+        let jobs = format!(
+            "[global]\nioengine=http\nhttp_mode=s3\nhttp_host={}\nhttp_s3_region=eu-test-1\nbs=64k\nsize=1m\n\
+             [writer]\nfilename=/bkt/b\nrw=write\nhttp_s3_keyid={}\nhttp_s3_key={}\n\
+             [reader]\nfilename=/bkt/a\nrw={rw}\n{other}",
+            server.host(),
+            Minio::ID,
+            Minio::SECRET
+        );
+        std::fs::write(dir.path().join("jobs.fio"), jobs).unwrap();
+        Program::own().line(dir.path(), "jobs.fio --output-format=json")
+    };
+    let both = run("read").ok();
+    let json = Json::parse(&both.stdout);
+    assert_eq!(
+        json.jobs().iter().map(|job| job.bytes()).collect::<Vec<_>>(),
+        [[0, 1 << 20, 0], [1 << 20, 0, 0]]
+    );
+    assert!(!both.output().contains(&token) && !both.output().contains(&secret));
+    // Each has the rights of its user.
+    let refused = run("randwrite");
+    assert_eq!(refused.code(), 1);
+    let output = refused.output();
+    assert!(output.contains("PUT /bkt/a_") && output.contains("no permission"), "{output}");
+    assert!(!output.contains("PUT /bkt/b_"), "{output}");
+}
+
+#[test]
+fn minio_keeps_versions_until_all_are_removed() {
+    let dir = scratch();
+    let server = or_skip!(Minio::start(dir.path(), false));
+    let run = |line: &str| report(dir.path(), &s3(&server, line));
+    let ask = |path: &str, arguments: &[&str]| {
+        server.ask("s3", path, &[&["--header", "x-amz-content-sha256: UNSIGNED-PAYLOAD"], arguments].concat())
+    };
+    let enabled = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
+    or_skip!(ask("/bkt?versioning=", &["--request", "PUT", "--data", enabled]));
+    let versions = |bucket: &str| {
+        let list = ask(&format!("/{bucket}?versions="), &[]).unwrap();
+        list.matches("<Version>").count() + list.matches("<DeleteMarker>").count()
+    };
+    run("--filename=/bkt/a --rw=randwrite --size=1m --loops=2 --iodepth=4");
+    run("--filename=/bkt/ab --rw=write --size=64k");
+    run("--filename=/bkt/a --rw=trim --size=512k");
+    assert_eq!(versions("bkt"), 2 * 16 + 1 + 8);
+    let all = "--http_s3_delete_versions=1";
+    run(&format!("--filename=/bkt/a --rw=trim --size=512k --iodepth=4 {all}"));
+    assert_eq!(versions("bkt"), 16 + 1);
+    run(&format!("--filename=/bkt/a --rw=write --size=1m --verify=crc32c --unlink=1 {all}"));
+    assert_eq!(versions("bkt"), 1);
+    // Versions that are retained can be removed only by those who may, and who say so.
+    ask("/locked", &["--request", "PUT", "--header", "x-amz-bucket-object-lock-enabled: true"]).unwrap();
+    let until =
+        std::process::Command::new("date").args(["-u", "-d", "+1 hour", "+%Y-%m-%dT%H:%M:%SZ"]).output();
+    let until = String::from_utf8(until.unwrap().stdout).unwrap();
+    let fields = format!(
+        "--http_write_headers=x-amz-object-lock-mode:GOVERNANCE,x-amz-object-lock-retain-until-date:{},x-amz-tagging:run=7",
+        until.trim()
+    );
+    run(&format!("--filename=/locked/a --rw=write --size=128k --http_s3_checksum=crc32c {fields}"));
+    let tags = ask("/locked/a_0_65536?tagging=", &[]).unwrap();
+    assert!(tags.contains("<Key>run</Key><Value>7</Value>"), "{tags}");
+    let trim = format!("--filename=/locked/a --rw=trim --size=128k {all}");
+    let refused = start(dir.path(), &s3(&server, &trim));
+    assert_eq!(refused.code(), 1);
+    assert!(refused.output().contains("DELETE /locked/a_0_65536"), "{}", refused.output());
+    assert_eq!(versions("locked"), 2);
+    run(&format!("{trim} --http_trim_headers=x-amz-bypass-governance-retention:true"));
+    assert_eq!(versions("locked"), 0);
+}
+
+#[test]
+fn minio_shows_what_it_has_acknowledged() {
+    let dir = scratch();
+    let server = or_skip!(Minio::start(dir.path(), false));
+    for how in ["get", "head", "list"] {
+        let line = format!("--filename=/bkt/a(1) --rw=randwrite --size=1m --iodepth=4 --http_visible={how}");
+        let json = report(dir.path(), &s3(&server, &line));
+        assert_eq!(json.job().0["write"]["visible_ns"]["N"].as_u64(), Some(16), "{how}");
+        let copy = format!(
+            "--filename=/bkt/copy --http_write=copy --http_copy_source=/bkt/a(1) --http_visible={how}"
+        );
+        let json = report(dir.path(), &s3(&server, &format!("{copy} --rw=write --size=1m --unlink=1")));
+        assert_eq!(json.job().0["write"]["visible_ns"]["N"].as_u64(), Some(16), "{how}");
+    }
 }
 
 #[test]
@@ -183,6 +289,8 @@ fn nginx_takes_gives_and_removes_files() {
     assert_eq!(json.job().ios(), [64, 64, 0]);
     assert_eq!((server.names().len(), server.names()[0].as_str()), (64, "f_0_16384"));
     assert_eq!(run("--filename=/f --rw=randread --iodepth=8").job().bytes(), [1 << 20, 0, 0]);
+    let copy = "--http_write=copy --http_copy_source=/f --iodepth=4";
+    run(&format!("--filename=/g --rw=write --size=1m {copy} --unlink=1"));
     run("--filename=/f --rw=trim --size=1m");
     assert_eq!(server.names(), [""; 0]);
     run("--filename=/r --rw=write --bs=1m --size=1m --http_object_mode=range");

@@ -44,6 +44,11 @@ pub trait Places: Any {
         None
     }
 
+    /// `bind`
+    fn bind(&mut self) -> Option<&mut String> {
+        None
+    }
+
     /// The address of the other end of a connection.
     fn far_end(&mut self) -> Option<FarEnd<'_>> {
         None

@@ -1,9 +1,13 @@
 //! The options of `http`.
 
+mod fields;
+
 use super::Facets;
 use super::own::{AsFio, Idle, Obstacle, OwnOptions, named_by, own, own_options, place};
+use super::ranged::ranged;
 use super::secret::{Secret, elsewhere, secret};
-use crate::definition::{Definition, Kind};
+use super::shared::BIND;
+use crate::definition::{Definition, Kind, Places};
 use crate::{JobOptions, SubmitMode};
 use serde::{Deserialize, Serialize};
 
@@ -73,6 +77,40 @@ pub enum ObjectChecksum {
     Sha256,
 }
 
+/// The request of a write (`http_write`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WriteRequest {
+    /// PUT: the data.
+    #[default]
+    Put,
+    /// The server copies another object.
+    Copy,
+}
+
+/// The requests that look for what was written (`http_visible`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Visible {
+    /// None.
+    #[default]
+    Off,
+    /// GET: the object.
+    Get,
+    /// HEAD: whether it is there.
+    Head,
+    /// A list of the names in its bucket.
+    List,
+}
+
+/// Which of several hosts gets a request (`http_host_select`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HostSelect {
+    /// Each request of a worker goes to the next one.
+    #[default]
+    RoundRobin,
+    /// Each worker has one.
+    Worker,
+}
+
 /// The request of a read (`http_read`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReadRequest {
@@ -85,11 +123,15 @@ pub enum ReadRequest {
 
 own_options! {
     /// The options of `http`.
-    pub struct HttpOptions declared by OPTIONS {
+    pub struct HttpOptions declared by OPTIONS with places {
         /// Whether connections are encrypted.
         pub https: Encryption,
-        /// The server, with its port if that is not the usual one.
+        /// The hosts of the server, each with its port if that is not the usual one: a list, see [`HttpOptions::hosts`].
         pub http_host: String,
+        /// Which of several hosts gets a request.
+        pub http_host_select: HostSelect,
+        /// Addresses or interfaces of this machine to connect from, a list; empty = the system chooses.
+        pub bind: String,
         /// The user's name for WebDAV; empty = no user.
         pub http_user: String,
         /// The user's password.
@@ -122,6 +164,18 @@ own_options! {
         pub http_object_mode: ObjectMode,
         /// The request of a read.
         pub http_read: ReadRequest,
+        /// The request of a write.
+        pub http_write: WriteRequest,
+        /// The file whose objects writes copy, with its bucket; empty = not given.
+        pub http_copy_source: String,
+        /// The requests that look for each written object until they see it.
+        pub http_visible: Visible,
+        /// Fields for the heads of requests that read, with names in lower case.
+        pub http_read_headers: Vec<(String, String)>,
+        /// Fields for the heads of requests that make objects.
+        pub http_write_headers: Vec<(String, String)>,
+        /// Fields for the heads of requests that remove objects.
+        pub http_trim_headers: Vec<(String, String)>,
         /// The longest time without progress of a request, in microseconds; 0 = no limit.
         pub http_timeout: u64,
         /// How often a request is repeated after a temporary error.
@@ -140,6 +194,10 @@ own_options! {
         pub http_s3_checksum: ObjectChecksum,
         /// Bytes of the parts in which larger objects are uploaded; 0 = objects are uploaded in one part.
         pub http_s3_multipart_size: u64,
+        /// Removals remove all versions of an object.
+        pub http_s3_delete_versions: bool,
+        /// The version that reads ask for; empty = the current one.
+        pub http_s3_version_id: String,
         /// Reads list this many names that begin like the file's; 0 = they read objects.
         pub http_s3_list: u32,
         /// A file with certificates of trusted authorities; empty = those of the system.
@@ -150,6 +208,12 @@ own_options! {
         pub http_key_file: String,
         /// Missing objects read as zeros, and may be trimmed, as in fio. The front end sets this.
         pub lenient: bool,
+    }
+}
+
+impl Places for HttpOptions {
+    fn bind(&mut self) -> Option<&mut String> {
+        Some(&mut self.bind)
     }
 }
 
@@ -172,6 +236,39 @@ impl OwnOptions for HttpOptions {
         let mut found = Vec::new();
         if self.http_read == ReadRequest::Head && job.verification_option().is_some() {
             found.push(("http_read", "http_read=head: no data comes back that could be verified".to_owned()));
+        }
+        if self.http_write == WriteRequest::Copy {
+            let why = if self.http_mode == HttpProtocol::Swift {
+                "copies are those of S3 and WebDAV, not of http_mode=swift"
+            } else if self.http_copy_source.is_empty() {
+                "give the file to copy, as filename names it: http_copy_source=/BUCKET/NAME"
+            } else if self.http_s3_multipart_size > 0 {
+                "an object is copied as a whole; leave http_s3_multipart_size out"
+            } else if job.verification_option().is_some() {
+                "the data is that of the source, so it cannot be verified"
+            } else {
+                ""
+            };
+            if !why.is_empty() {
+                found.push(("http_write", format!("http_write=copy: {why}")));
+            }
+        }
+        if self.http_visible != Visible::Off {
+            let why = if self.http_visible == Visible::List && self.http_mode != HttpProtocol::S3 {
+                "only http_mode=s3 lists names"
+            } else if self.http_s3_multipart_size > 0 {
+                "an object that is written in parts is there when all of it has been written; leave http_s3_multipart_size out"
+            } else {
+                ""
+            };
+            if !why.is_empty() {
+                found.push(("http_visible", format!("http_visible: {why}")));
+            }
+        }
+        if !self.http_s3_version_id.is_empty() && (self.blocks_are_objects() || job.pattern.rw.changes()) {
+            let why = "http_s3_version_id: reads of one object have its version: use rw=read or randread, and \
+                       http_object_mode=range";
+            found.push(("http_s3_version_id", why.to_owned()));
         }
         if self.gathers_writes() && job.depth.io_submit_mode == SubmitMode::Offload {
             let why = "io_submit_mode=offload: the parts of an object (http_s3_multipart_size) are sent by one client";
@@ -203,7 +300,7 @@ impl OwnOptions for HttpOptions {
 
     /// (Reports in fio's format do not contain them.)
     fn makes_requests(&self) -> bool {
-        !self.lenient
+        !self.lenient || self.http_visible != Visible::Off
     }
 
     fn blocks_are_objects(&self) -> bool {
@@ -221,6 +318,12 @@ impl OwnOptions for HttpOptions {
     fn without_effect(&self) -> Vec<Idle> {
         let mut all: Vec<Idle> = Vec::new();
         let mut idle = |names: &[&'static str], why| all.extend(names.iter().map(|&name| (name, why)));
+        if self.hosts().len() == 1 {
+            idle(&["http_host_select"], "http_host has one host");
+        }
+        if self.http_write != WriteRequest::Copy {
+            idle(&["http_copy_source"], "http_write=copy is missing");
+        }
         if self.http_mode != HttpProtocol::S3 {
             idle(OF_S3, "it is about http_mode=s3");
         } else {
@@ -249,6 +352,12 @@ impl OwnOptions for HttpOptions {
 }
 
 impl HttpOptions {
+    /// The hosts in `http_host`.
+    pub fn hosts(&self) -> Vec<String> {
+        // (Lists with mistakes do not become options.)
+        ranged(&self.http_host).unwrap_or_default()
+    }
+
     /// Whether the writes of a file become one object, so that a single client has to send all of them.
     pub fn gathers_writes(&self) -> bool {
         self.http_mode == HttpProtocol::S3
@@ -263,7 +372,7 @@ impl HttpOptions {
             HttpProtocol::WebDav => !self.http_user.is_empty(),
             HttpProtocol::Swift => self.http_swift_auth_token.is_given(),
         };
-        self.https == Encryption::Off && identifies && !is_here(&self.http_host)
+        self.https == Encryption::Off && identifies && !self.hosts().iter().all(|host| is_here(host))
     }
 }
 
@@ -283,6 +392,8 @@ const OF_S3: &[&str] = &[
     "http_s3_checksum",
     "http_s3_multipart_size",
     "http_s3_list",
+    "http_s3_delete_versions",
+    "http_s3_version_id",
     "http_s3_region",
     "http_s3_storage_class",
     "http_s3_sse_customer_key",
@@ -330,16 +441,35 @@ static HTTPS: Definition = option("https", Kind::Str, "Encrypted connections")
         };
         Ok(())
     });
-static HTTP_HOST: Definition = option("http_host", Kind::Str, "Server, with :PORT where needed")
-    .default("localhost")
-    .lands_in_engine(|own, given| {
-        let host = given.string()?;
-        if host.contains('@') {
-            return Err("a user and a password have options of their own (http_user, http_pass)".to_owned());
-        }
-        place::<HttpOptions>(own)?.http_host = host;
-        Ok(())
-    });
+static HTTP_HOST: Definition = option(
+    "http_host",
+    Kind::Str,
+    "Server, with :PORT where needed; several hosts as a list, NAME[1-4] for a range",
+)
+.default("localhost")
+.lands_in_engine(|own, given| {
+    let host = given.string()?;
+    if host.contains('@') {
+        return Err("a user and a password have options of their own (http_user, http_pass)".to_owned());
+    }
+    ranged(&host)?;
+    place::<HttpOptions>(own)?.http_host = host;
+    Ok(())
+});
+static HTTP_HOST_SELECT: Definition =
+    option("http_host_select", Kind::Str, "Which of several hosts gets a request")
+        .default("roundrobin")
+        .keywords(&[
+            ("roundrobin", "Each request of a worker goes to the next one"),
+            ("worker", "Each worker has one: the first, the second, …"),
+        ])
+        .lands_in_engine(|own, given| {
+            place::<HttpOptions>(own)?.http_host_select = match given.keyword()? {
+                "worker" => HostSelect::Worker,
+                _ => HostSelect::RoundRobin,
+            };
+            Ok(())
+        });
 static HTTP_USER: Definition =
     option("http_user", Kind::Str, "User name").lands_in_engine(own!(HttpOptions.http_user, string()));
 static HTTP_PASS: Definition =
@@ -433,6 +563,62 @@ static HTTP_READ: Definition = option("http_read", Kind::Str, "What a read asks 
         };
         Ok(())
     });
+static HTTP_WRITE: Definition = option("http_write", Kind::Str, "What a write asks for")
+    .default("put")
+    .keywords(&[
+        ("put", "To store the data (PUT)"),
+        ("copy", "To copy an object of http_copy_source, on the server (COPY)"),
+    ])
+    .lands_in_engine(|own, given| {
+        place::<HttpOptions>(own)?.http_write = match given.keyword()? {
+            "copy" => WriteRequest::Copy,
+            _ => WriteRequest::Put,
+        };
+        Ok(())
+    });
+static HTTP_COPY_SOURCE: Definition =
+    option("http_copy_source", Kind::Str, "The file whose objects are copied: /BUCKET/NAME")
+        .lands_in_engine(own!(HttpOptions.http_copy_source, string()));
+static HTTP_VISIBLE: Definition = option(
+    "http_visible",
+    Kind::Str,
+    "After each write, ask until the object is seen, and report how long it took",
+)
+.default("off")
+.keywords(&[
+    ("off", "Do not ask"),
+    ("get", "Read it (GET)"),
+    ("head", "Look it up (HEAD)"),
+    ("list", "List its name (S3)"),
+])
+.lands_in_engine(|own, given| {
+    place::<HttpOptions>(own)?.http_visible = match given.keyword()? {
+        "get" => Visible::Get,
+        "head" => Visible::Head,
+        "list" => Visible::List,
+        _ => Visible::Off,
+    };
+    Ok(())
+});
+
+/// Fields for the heads of one kind of requests.
+macro_rules! headers {
+    ($field:ident, $help:literal) => {
+        option(stringify!($field), Kind::Str, $help).lands_in_engine(|own, given| {
+            place::<HttpOptions>(own)?.$field = fields::fields(&given.string()?)?;
+            Ok(())
+        })
+    };
+}
+
+static HTTP_READ_HEADERS: Definition =
+    headers!(http_read_headers, "Fields for requests that read: NAME: VALUE, NAME: VALUE");
+static HTTP_WRITE_HEADERS: Definition = headers!(
+    http_write_headers,
+    "Fields for requests that make objects, such as x-amz-tagging: NAME: VALUE, NAME: VALUE"
+);
+static HTTP_TRIM_HEADERS: Definition =
+    headers!(http_trim_headers, "Fields for requests that remove objects: NAME: VALUE, NAME: VALUE");
 static HTTP_TIMEOUT: Definition =
     option("http_timeout", Kind::Time, "The longest time without progress of a request; 0 = no limit")
         .default("120s")
@@ -495,6 +681,16 @@ static HTTP_S3_MULTIPART_SIZE: Definition = option(
 )
 .default("0")
 .lands_in_engine(own!(HttpOptions.http_s3_multipart_size, number()));
+static HTTP_S3_DELETE_VERSIONS: Definition = option(
+    "http_s3_delete_versions",
+    Kind::Bool,
+    "Trims and unlink remove all versions of an object, and marks of its removal",
+)
+.default("0")
+.lands_in_engine(own!(HttpOptions.http_s3_delete_versions, boolean()));
+static HTTP_S3_VERSION_ID: Definition =
+    option("http_s3_version_id", Kind::Str, "The version of the object that reads ask for")
+        .lands_in_engine(own!(HttpOptions.http_s3_version_id, string()));
 static HTTP_S3_LIST: Definition = option(
     "http_s3_list",
     Kind::Int,
@@ -527,6 +723,8 @@ static HTTP_S3_SSE_CUSTOMER_KEY_ELSEWHERE: [Definition; 2] = elsewhere!(HttpOpti
 pub static OPTIONS: &[&Definition] = &[
     &HTTPS,
     &HTTP_HOST,
+    &HTTP_HOST_SELECT,
+    &BIND,
     &HTTP_USER,
     &HTTP_PASS,
     &HTTP_AUTH,
@@ -542,6 +740,12 @@ pub static OPTIONS: &[&Definition] = &[
     &HTTP_VERBOSE,
     &HTTP_OBJECT_MODE,
     &HTTP_READ,
+    &HTTP_WRITE,
+    &HTTP_COPY_SOURCE,
+    &HTTP_VISIBLE,
+    &HTTP_READ_HEADERS,
+    &HTTP_WRITE_HEADERS,
+    &HTTP_TRIM_HEADERS,
     &HTTP_TIMEOUT,
     &HTTP_RETRIES,
     &HTTP_CREATE,
@@ -551,6 +755,8 @@ pub static OPTIONS: &[&Definition] = &[
     &HTTP_S3_ADDRESSING,
     &HTTP_S3_CHECKSUM,
     &HTTP_S3_MULTIPART_SIZE,
+    &HTTP_S3_DELETE_VERSIONS,
+    &HTTP_S3_VERSION_ID,
     &HTTP_S3_LIST,
     &HTTP_CA_FILE,
     &HTTP_CERT_FILE,
@@ -587,6 +793,8 @@ mod tests {
             ("[::1]:80", true),
             ("localhost", true),
             ("10.0.0.1", false),
+            ("127.0.0.[1-3]:9000,[::1]:80", true),
+            ("127.0.0.1:9000,10.0.0.1:9000", false),
             ("s3.example.com:9000", false),
         ] {
             assert_eq!(is_here(host), here, "{host}");

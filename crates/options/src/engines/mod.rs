@@ -39,6 +39,7 @@ mod nfs;
 mod own;
 mod priorities;
 mod pvsync2;
+mod ranged;
 mod secret;
 mod sg;
 mod shared;
@@ -55,8 +56,8 @@ pub use files::{
 pub use gluster::GfapiOptions;
 pub use hdfs::HdfsOptions;
 pub use http::{
-    Addressing, Authentication, Encryption, HttpOptions, HttpProtocol, ObjectChecksum, ObjectMode,
-    ReadRequest,
+    Addressing, Authentication, Encryption, HostSelect, HttpOptions, HttpProtocol, ObjectChecksum,
+    ObjectMode, ReadRequest, Visible, WriteRequest,
 };
 pub use io_uring::{IoUringCmdOptions, IoUringOptions};
 pub use io_uring_cmd::{ByteCheck, CdbLength, Checks, CommandType, NvmeWriteMode, WriteModes};
@@ -73,6 +74,7 @@ pub(crate) use own::AsFio;
 pub use own::{LocalTarget, Obstacle, OwnOptions};
 pub use priorities::CommandPriorities;
 pub use pvsync2::Pvsync2Options;
+pub use ranged::{of_worker, ranged};
 pub(crate) use secret::PLACEHOLDER;
 pub use secret::Secret;
 pub use sg::{SgOptions, SgWriteMode};

@@ -3,6 +3,7 @@
 mod obstacles;
 
 use super::own::{Idle, Obstacle, OwnOptions, own, own_options, place};
+use super::shared::BIND;
 use crate::JobOptions;
 use crate::definition::{Definition, FarEnd, Kind, Places, found};
 use serde::{Deserialize, Serialize};
@@ -69,6 +70,8 @@ own_options! {
         pub listen: bool,
         /// Each message is answered before the next one.
         pub pingpong: bool,
+        /// Addresses or interfaces of this machine to connect from, a list; empty = the system chooses.
+        pub bind: String,
         /// Address (IPv4) or name (IPv6) of the network interface for multicast; empty = the system chooses.
         pub interface: String,
         /// The most hops of multicast packets.
@@ -81,6 +84,10 @@ own_options! {
 }
 
 impl Places for NetOptions {
+    fn bind(&mut self) -> Option<&mut String> {
+        Some(&mut self.bind)
+    }
+
     fn far_end(&mut self) -> Option<FarEnd<'_>> {
         Some(FarEnd { hostname: &mut self.hostname, port: &mut self.port })
     }
@@ -96,6 +103,9 @@ impl OwnOptions for NetOptions {
         let mut idle = |names: &[&'static str], why| all.extend(names.iter().map(|&name| (name, why)));
         if !self.protocol.is_tcp() {
             idle(&["nodelay", "mss"], "it is about TCP (protocol=tcp or tcpv6)");
+        }
+        if self.listen || matches!(self.protocol, Protocol::Unix | Protocol::Vsock) {
+            idle(&["bind"], "it is about the side that connects, over IP");
         }
         if self.group().is_none() {
             idle(&["interface", "ttl"], "it is about multicast (protocol=udp and a group as hostname)");
@@ -191,7 +201,7 @@ static MSS: Definition =
 
 /// `net` and `netsplice`
 pub static NET: &[&Definition] =
-    &[&HOSTNAME, &PORT, &PROTOCOL, &NODELAY, &LISTEN, &PINGPONG, &INTERFACE, &TTL, &WINDOW_SIZE, &MSS];
+    &[&HOSTNAME, &PORT, &PROTOCOL, &NODELAY, &LISTEN, &PINGPONG, &BIND, &INTERFACE, &TTL, &WINDOW_SIZE, &MSS];
 
 /// The use of the other end's memory (`verb`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

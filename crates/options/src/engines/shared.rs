@@ -1,5 +1,6 @@
 //! Options that several engines have: declared once, they are stored in the struct of each engine that lists them.
 
+use super::ranged::ranged;
 use crate::definition::{Definition, Given, Kind, Places, found};
 
 /// An option of engines, as yet without effect.
@@ -42,6 +43,18 @@ pub(super) static URING: Definition =
             *found(own.uring())? = given.boolean()?;
             Ok(())
         });
+
+pub(super) static BIND: Definition = option(
+    "bind",
+    Kind::Str,
+    "Own addresses or interfaces to connect from, one for each worker: a list, 10.0.0.[1-8] for a range",
+)
+.lands_in_engine(|own, given| {
+    let list = given.string()?;
+    ranged(&list)?;
+    *found(own.bind())? = list;
+    Ok(())
+});
 
 /// Warns that an option of the kernel's reads and writes has no effect on commands that are passed through.
 pub(super) fn no_use_to_commands(given: &mut Given<'_>) {

@@ -130,7 +130,7 @@ impl HttpEngine {
         name: &str,
         query: &str,
     ) -> Result<Answer, String> {
-        let head = self.client.head(method, &Object { name, part: None, query }, &[]);
+        let head = self.client.head(method, &Object { name, part: None, query, source: "" }, &[]);
         let answer = self.client.call_until(end, head, &[], false);
         answer.map_err(|failure| format!("{} {name}: {}", method.word(), failure.words))
     }

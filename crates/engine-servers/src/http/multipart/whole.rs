@@ -88,7 +88,7 @@ impl HttpEngine {
         query: &str,
         body: &[u8],
     ) -> (Result<Answer, String>, bool) {
-        let head = self.client.head(method, &Object { name, part: None, query }, body);
+        let head = self.client.head(method, &Object { name, part: None, query, source: "" }, body);
         let request = Request {
             head,
             body: (body.as_ptr(), body.len()),
