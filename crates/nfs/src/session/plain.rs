@@ -33,7 +33,7 @@ impl Session {
             };
             // The server has performed the call, but no longer has its answer. Calls whose answers are not kept can be
             // repeated.
-            let is_unkept = answer.is_err() && code == v4::RETRY_UNCACHED;
+            let is_unkept = code == v4::RETRY_UNCACHED;
             if !(is_unkept || is_busy(version, code)) || begun.elapsed() >= self.limits.patience {
                 return answer;
             }

@@ -162,6 +162,8 @@ enum Sequenced {
     New { slot: u32, is_kept: bool },
     /// It was answered before, with this.
     Kept(Vec<u8>),
+    /// It was answered before, but the answer was not kept.
+    Unkept,
     /// It is refused with this status.
     Refused(u32),
 }
@@ -285,7 +287,7 @@ impl Server {
         reader.opaque(64).ok()?;
         let (minor, count) = (reader.u32().ok()?, reader.u32().ok()?);
         assert_eq!(minor, 1);
-        let (mut results, mut kept, mut act) = (Vec::new(), None, Act::Answer);
+        let (mut results, mut kept, mut act, mut is_unkept) = (Vec::new(), None, Act::Answer, false);
         let (mut status, mut number) = (0, 0);
         while number < count && status == 0 {
             number += 1;
@@ -294,10 +296,16 @@ impl Server {
                 match self.sequence(&mut reader.clone())? {
                     Sequenced::New { slot, is_kept } => kept = Some((slot, is_kept)),
                     Sequenced::Kept(answer) => return Some((Act::Answer, answer)),
+                    // (The next operation says so.)
+                    Sequenced::Unkept => is_unkept = true,
                     Sequenced::Refused(code) => {
                         return Some((Act::Answer, compound(code, 1, &refusal(53, code))));
                     }
                 }
+            }
+            if is_unkept && number == 2 {
+                Writer(&mut results).u32(operation).u32(10068);
+                return Some((Act::Answer, compound(10068, 2, &results)));
             }
             if let Some((_, name)) = NAMES.iter().find(|(own, _)| *own == operation)
                 && (operation != 9 || number == count && count <= 3)
@@ -350,7 +358,7 @@ impl Server {
         }
         let (last, kept) = self.table.entry(slot).or_insert((0, None));
         Some(match number.wrapping_sub(*last) {
-            0 => kept.clone().map_or(Sequenced::Refused(10068), Sequenced::Kept),
+            0 => kept.clone().map_or(Sequenced::Unkept, Sequenced::Kept),
             1 => {
                 *last = number;
                 Sequenced::New { slot, is_kept }
