@@ -99,6 +99,8 @@ pub struct Session {
     broken: Option<mending::Gap>,
     /// The time of the last attempt to connect again.
     tried: Option<Instant>,
+    /// How long calls have waited for a busy server during the recovery under way, whose patience they share.
+    pub(crate) recovery: Option<Duration>,
     pub(crate) calls: Calls,
     pub(crate) root: Vec<u8>,
     /// The largest reads and writes that the server accepts.
@@ -140,6 +142,7 @@ impl Session {
             connection: None,
             broken: None,
             tried: None,
+            recovery: None,
             calls: Calls::new(address.version, limits.keep.is_some(), limits.patience),
             client: v4::Client::new(limits.depth),
             root,
@@ -390,7 +393,9 @@ impl Session {
         }
         if self.calls.has_doubtful && self.connection.is_some() {
             // (If the connection is lost meanwhile, the next one opens them.)
+            self.recovery = Some(Duration::ZERO);
             let _ = self.calls.protocol.reopen(self);
+            self.recovery = None;
         }
         if self.calls.is_restless && self.connection.is_some() {
             self.restore_after_flight()?;

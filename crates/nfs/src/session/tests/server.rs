@@ -33,6 +33,8 @@ pub(super) enum Act {
     Answer,
     /// Performs the call, but closes the connection instead of answering.
     DoAndCut,
+    /// Performs and answers the call, and then restarts with its sessions.
+    DoAndRestart,
     Cut,
     Refuse(u32),
     /// Refuses the whole call of version 4, by the status of SEQUENCE.
@@ -176,6 +178,13 @@ impl Server {
         (self.client, self.session, self.is_in_grace) = (0, 0, is_in_grace);
         self.open.clear();
         self.must_reclaim = true;
+    }
+
+    /// Restarts without losing clients, sessions and connections.
+    pub(super) fn restart_with_sessions(&mut self) {
+        self.verifier += 1;
+        self.open.clear();
+        (self.is_in_grace, self.must_reclaim) = (true, true);
     }
 
     fn asks(&mut self, procedure: u32) -> Act {
@@ -337,6 +346,9 @@ impl Server {
             Writer(&mut results).u32(operation).u32(status);
             results.extend_from_slice(&result);
         }
+        if act == Act::DoAndRestart {
+            self.restart_with_sessions();
+        }
         let answer = compound(status, number, &results);
         if let Some((slot, is_kept)) = kept {
             self.table.entry(slot).and_modify(|(_, kept)| *kept = is_kept.then(|| answer.clone()));
@@ -478,6 +490,11 @@ impl Server {
                 let (number, slot) = (reader.u32().ok()?, reader.u32().ok()?);
                 reader.take(8).ok()?;
                 writer.u64(session).u64(0).u32(number).u32(slot).u32(slots - 1).u32(slots - 1).u32(flags);
+            }
+            55 => {
+                assert_eq!(reader.u32().ok()?, 1);
+                let is_open = self.open.contains(&state(reader)?);
+                writer.u32(1).u32(if is_open { 0 } else { 10025 });
             }
             57 => {
                 reader.u64().ok()?;
