@@ -42,7 +42,7 @@ trait Erased {
     fn first_byte(&self, unit: u32) -> Option<u64>;
     fn stage_ends(&self, unit: u32) -> Option<StageEnds>;
     fn requests(&self) -> Requests;
-    fn keep_alive(&mut self);
+    fn keep_alive(&mut self) -> bool;
     fn stop_repeating(&mut self);
     fn leave(&mut self);
     fn sync_file(&mut self, index: u32) -> Option<io::Result<()>>;
@@ -133,8 +133,8 @@ impl<E: Engine> Erased for E {
         Engine::requests(self)
     }
 
-    fn keep_alive(&mut self) {
-        Engine::keep_alive(self);
+    fn keep_alive(&mut self) -> bool {
+        Engine::keep_alive(self)
     }
 
     fn stop_repeating(&mut self) {
@@ -264,8 +264,8 @@ impl<const SYNCHRONOUS: bool> Engine for BoxedEngine<SYNCHRONOUS> {
         self.0.requests()
     }
 
-    fn keep_alive(&mut self) {
-        self.0.keep_alive();
+    fn keep_alive(&mut self) -> bool {
+        self.0.keep_alive()
     }
 
     fn stop_repeating(&mut self) {

@@ -453,21 +453,22 @@ impl Session {
     }
 
     /// Renews the lease of version 4 if nothing else has for a while. Call this again and again while nothing is in
-    /// flight; it does not wait.
-    pub fn keep_alive(&mut self) {
-        let Some(renewal) = self.client.renewal() else { return };
+    /// flight; it does not wait. Returns whether there is a lease.
+    pub fn keep_alive(&mut self) -> bool {
+        let Some(renewal) = self.client.renewal() else { return false };
         if self.connection.is_none() {
-            return;
+            return true;
         }
         if self.calls.open() == 0 {
             if self.heard.elapsed() < renewal {
-                return;
+                return true;
             }
             self.heard = Instant::now();
             let place = self.calls.begin(What::Renew, None, u32::MAX, (0, std::ptr::null_mut(), 0));
             self.send(place);
         }
         let _ = self.drive(Some(Duration::ZERO));
+        true
     }
 }
 
