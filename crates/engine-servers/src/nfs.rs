@@ -194,7 +194,7 @@ impl Engine for NfsEngine {
     }
 
     fn commit(&mut self) -> Result<usize, Errno> {
-        self.session.flush();
+        self.session.submit();
         Ok(0)
     }
 

@@ -297,6 +297,17 @@ impl Session {
         }
     }
 
+    /// Sends queued calls, unless more are to be expected at once, because finished units wait to be taken and replaced.
+    /// (Sending costs more than all else.)
+    pub fn submit(&mut self) {
+        /// So many bytes are sent in any case.
+        const MUCH: usize = 64 << 10;
+        let unsent = self.connection.as_ref().map_or(0, Connection::unsent);
+        if self.calls.done.is_empty() || unsent >= MUCH {
+            self.flush();
+        }
+    }
+
     /// Sends as many queued calls as the connection accepts.
     pub fn flush(&mut self) {
         if let Some(connection) = &mut self.connection
