@@ -6,7 +6,7 @@
 //! of the slab has its own, which does not move.
 
 use crate::command_shares::Shares;
-use crate::scsi::{self, Cdb, Complaint, Data, FUA, Ranges, SYNCHRONIZE_CACHE, Unfit};
+use crate::scsi::{self, Cdb, Data, FUA, Ranges, SYNCHRONIZE_CACHE, Unfit};
 use io_uring::squeue::Entry128;
 use io_uring::types::Fd;
 use io_uring::{IoUring, cqueue, opcode};
@@ -20,7 +20,7 @@ use iolite_engine_local::io_uring::ring::{Ring, for_commands};
 use iolite_options::engines::{ByteCheck, CdbLength, IoUringCmdOptions, NvmeWriteMode};
 use iolite_os::explained;
 use iolite_os::scsi::bsg::{Answer, RingCommand, SENSE_BYTES};
-use iolite_os::scsi::{Interface, capacity, read};
+use iolite_os::scsi::{Complaint, Interface, capacity, read};
 use iolite_types::{Operation, describe_errno};
 use std::io;
 use std::os::fd::RawFd;

@@ -1,10 +1,7 @@
-//! SCSI commands for ranges of blocks, in the forms of SBC-4 (SCSI Block Commands), and the answers to them (SPC-5,
-//! SCSI Primary Commands). Each engine sends them in its own way.
+//! SCSI commands for ranges of blocks, in the forms of SBC-4 (SCSI Block Commands). Each engine sends them in its own way.
 
 use iolite_engine::{Errno, Unit};
 use iolite_options::engines::CdbLength;
-use iolite_os::scsi::Header;
-use std::fmt;
 
 /// SYNCHRONIZE CACHE of the complete disk.
 pub(crate) static SYNCHRONIZE_CACHE: [u8; 10] = [0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -235,87 +232,6 @@ pub(crate) fn blocks(unit: &Unit, block: u64) -> Result<(u64, u32), Unfit> {
     if rest != 0 || part != 0 { Err(Unfit::Blocks) } else { Ok((first, count)) }
 }
 
-/// A failed command: the statuses, and the disk's explanation.
-pub(crate) struct Complaint<'a> {
-    pub device: u8,
-    pub host: u16,
-    pub driver: u16,
-    pub sense: &'a [u8],
-    pub command: &'a [u8],
-}
-
-impl<'a> Complaint<'a> {
-    /// For a command that was sent by version 3 of the kernel's interface, with this room for sense data.
-    pub(crate) fn of(header: &Header, room: &'a [u8], command: &'a [u8]) -> Complaint<'a> {
-        let Header { status, host_status, driver_status, sb_len_wr, .. } = *header;
-        let sense = &room[..usize::from(sb_len_wr).min(room.len())];
-        Complaint { device: status, host: host_status, driver: driver_status, sense, command }
-    }
-
-    /// Whether the disk found a difference from the data to compare with.
-    pub(crate) fn is_miscompare(&self) -> bool {
-        const MISCOMPARE: u8 = 0x0e;
-        Sense::of(self.sense).is_some_and(|sense| sense.key == MISCOMPARE)
-    }
-}
-
-impl fmt::Display for Complaint<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match Sense::of(self.sense) {
-            Some(Sense { key, code, qualifier }) => {
-                let name = SENSE_KEYS[usize::from(key & 15)];
-                write!(f, "{name} (sense key {key:x}h, code {code:02x}h/{qualifier:02x}h)")?;
-            }
-            None => write!(
-                f,
-                "status {:02x}h, host status {:02x}h, driver status {:02x}h",
-                self.device, self.host, self.driver
-            )?,
-        }
-        f.write_str(" to command")?;
-        self.command.iter().try_for_each(|byte| write!(f, " {byte:02x}"))
-    }
-}
-
-/// A disk's explanation of a refused command.
-struct Sense {
-    key: u8,
-    code: u8,
-    qualifier: u8,
-}
-
-/// The names of sense keys (SPC-5).
-const SENSE_KEYS: [&str; 16] = [
-    "no sense",
-    "recovered error",
-    "not ready",
-    "medium error",
-    "hardware error",
-    "illegal request",
-    "unit attention",
-    "data protect",
-    "blank check",
-    "vendor specific",
-    "copy aborted",
-    "aborted command",
-    "reserved",
-    "volume overflow",
-    "miscompare",
-    "completed",
-];
-
-impl Sense {
-    /// Parses sense data in fixed or descriptor format.
-    fn of(data: &[u8]) -> Option<Sense> {
-        let byte = |place: usize| data.get(place).copied().unwrap_or(0);
-        match data.first()? & 0x7f {
-            0x70 | 0x71 => Some(Sense { key: byte(2) & 15, code: byte(12), qualifier: byte(13) }),
-            0x72 | 0x73 => Some(Sense { key: byte(1) & 15, code: byte(2), qualifier: byte(3) }),
-            _ => None,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -397,22 +313,5 @@ mod tests {
         assert_eq!(Cdb::UNMAP.as_slice(), [0x42, 0, 0, 0, 0, 0, 0, 0, 24, 0]);
         let expected = [0, 22, 0, 16, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0, 0, 0];
         assert_eq!(ranges(0x01_0203_0405, 0x0607_0809), expected);
-    }
-
-    #[test]
-    fn complaints_are_described_in_words() {
-        let told = |sense: &[u8]| {
-            let complaint = Complaint { device: 2, host: 0, driver: 8, sense, command: &[0x2f, 2] };
-            (complaint.to_string(), complaint.is_miscompare())
-        };
-        let mut sense = [0; 18];
-        (sense[0], sense[2], sense[12]) = (0x70, 0x0e, 0x1d);
-        let miscompare = "miscompare (sense key eh, code 1dh/00h) to command 2f 02".to_owned();
-        assert_eq!(told(&sense), (miscompare, true));
-        (sense[0], sense[1], sense[2]) = (0x72, 3, 0x11);
-        let (text, is_miscompare) = told(&sense);
-        assert!(text.starts_with("medium error (sense key 3h, code 11h") && !is_miscompare, "{text}");
-        let none = "status 02h, host status 00h, driver status 08h to command 2f 02".to_owned();
-        assert_eq!(told(&[]), (none, false));
     }
 }

@@ -1,9 +1,10 @@
-//! `libcufile`: files and memory of NVIDIA's GPUs, with GPUDirect Storage.
+//! `libcufile` and `libhipfile`: files and memory of GPUs of NVIDIA and of AMD. Both vendors have the same interface by other
+//! names ([`library`]).
 //!
-//! Each unit has memory on the GPU of its worker, as large as its buffer. With `cuda_io=cufile`, the library moves data
-//! between file and GPU; buffers of the machine take part only where data is verified, and when the job begins, so that
-//! the GPU's memory has the content of buffers. With `cuda_io=posix`, data goes through the buffer: what applications do
-//! without the library. With a depth, requests of the library go in batches ([`batches`]).
+//! Each unit has memory on the GPU of its worker, as large as its buffer. Directly (`cuda_io=cufile`, `hip_io=hipfile`), the
+//! library moves data between file and GPU; buffers of the machine take part only where data is verified, and when the
+//! job begins, so that the GPU's memory has the content of buffers. With `posix`, data goes through the buffer: what
+//! applications do without the library. With a depth, requests of libcufile go in batches ([`batches`]).
 
 mod batches;
 mod gpu;
@@ -11,7 +12,7 @@ mod library;
 
 use self::batches::{Batches, errno_of};
 use self::gpu::Gpu;
-use self::library::{Cufile, Description, NAME, Request, in_words};
+use self::library::{Cufile, Description, FileLibrary, Request, Vendor};
 use iolite_engine::by_index::{ByIndex, Reasons};
 use iolite_engine::file::Files;
 use iolite_engine::library::Handle;
@@ -19,23 +20,24 @@ use iolite_engine::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
     Unit,
 };
-use iolite_options::engines::{CudaIo, LibcufileOptions};
+use iolite_options::engines::{GpuIo, LibcufileOptions};
 use iolite_os::explained;
 use iolite_types::Operation;
 use std::io;
 use std::os::fd::RawFd;
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 /// The engine.
 pub struct LibcufileEngine {
     files: Files,
-    /// Of which the library knows, with `cuda_io=cufile`.
+    /// Of which the library knows.
     handles: ByIndex<usize>,
     batches: Option<Batches>,
-    /// `None` with `cuda_io=posix`.
-    cufile: Option<Driver>,
+    vendor: &'static Vendor,
+    /// `None` = data goes through memory of the machine.
+    cufile: Option<Opened>,
     gpu: Gpu,
     number: u32,
     verifies: bool,
@@ -52,31 +54,28 @@ pub struct LibcufileEngine {
 unsafe impl Send for LibcufileEngine {}
 
 /// The library, open. A process opens it once: the first of its workers opens it, and the last one closes it.
-struct Driver(&'static Cufile);
+struct Opened(&'static Vendor, &'static Cufile);
 
-/// The workers of this process that have the library open.
-static USERS: Mutex<usize> = Mutex::new(0);
-
-impl Driver {
+impl Opened {
     /// Opens the library, unless another worker has.
-    fn open(cufile: &'static Cufile) -> Result<Driver, String> {
-        let mut users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
+    fn open(vendor: &'static Vendor, cufile: &'static Cufile) -> Result<Opened, String> {
+        let mut users = vendor.users.lock().unwrap_or_else(PoisonError::into_inner);
         if *users == 0 {
             // SAFETY: it takes nothing.
-            unsafe { (cufile.open)() }.check("cuFileDriverOpen")?;
+            vendor.check_files("DriverOpen", unsafe { (cufile.open)() })?;
         }
         *users += 1;
-        Ok(Driver(cufile))
+        Ok(Opened(vendor, cufile))
     }
 }
 
-impl Drop for Driver {
+impl Drop for Opened {
     fn drop(&mut self) {
-        let mut users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut users = self.0.users.lock().unwrap_or_else(PoisonError::into_inner);
         *users -= 1;
         if *users == 0 {
             // SAFETY: nothing of the library is used any more.
-            let _ = unsafe { (self.0.close)() };
+            let _ = unsafe { (self.1.close)() };
         }
     }
 }
@@ -85,21 +84,26 @@ impl LibcufileEngine {
     /// Makes an engine, and opens its GPU.
     ///
     /// # Errors
-    /// A library is missing, there is no such GPU, or GPUDirect Storage cannot be used.
+    /// A library is missing, there is no such GPU, or the library for files cannot be used.
     pub fn new(config: &EngineConfig, options: &LibcufileOptions) -> Result<Self, EngineError> {
         let number = options.gpu_of(config.worker);
-        let cufile = match options.cuda_io {
-            CudaIo::Cufile => Some(Cufile::load()?),
-            CudaIo::Posix => None,
+        let vendor = Vendor::of(options.vendor);
+        let library = match options.way {
+            GpuIo::Direct => Some(vendor.files()?),
+            GpuIo::Posix => None,
         };
-        let gpu = Gpu::open(number)?;
-        let refused = |why| EngineError::Remote { engine: NAME, errno: libc::ENODEV, why };
-        let driver = cufile.map(|cufile| Driver::open(cufile).map_err(refused)).transpose()?;
+        let gpu = Gpu::open(vendor, number)?;
+        let opened = |library: &'static FileLibrary| {
+            Opened::open(vendor, &library.calls).map_err(|why| vendor.refused(libc::ENODEV, why))
+        };
+        let cufile = library.map(opened).transpose()?;
+        let batching = library.and_then(|library| library.batching.as_ref()).filter(|_| config.depth > 1);
         Ok(LibcufileEngine {
             files: Files::new(config),
             handles: ByIndex::with_room(config.files),
-            batches: cufile.filter(|_| config.depth > 1).map(|cufile| Batches::new(cufile, config.depth)),
-            cufile: driver,
+            batches: batching.map(|calls| Batches::new(vendor, calls, config.depth)),
+            vendor,
+            cufile,
             gpu,
             number,
             verifies: config.verifies,
@@ -131,7 +135,7 @@ impl LibcufileEngine {
         let of_copy = |words| (Errno(libc::EIO), Some(words));
         // SAFETY: the caller promises the buffer, and the GPU has memory for each unit.
         unsafe {
-            let Some(Driver(cufile)) = &self.cufile else {
+            let Some(Opened(_, cufile)) = &self.cufile else {
                 return self.through_memory(unit);
             };
             if is_write && self.verifies {
@@ -148,7 +152,7 @@ impl LibcufileEngine {
                 0.. => moved as u64,
                 // The system has refused it.
                 -1 => return Err((Errno::last(), None)),
-                error => return Err((errno_of(error), Some(in_words(-error as i32)))),
+                error => return Err((errno_of(error), Some(self.vendor.in_words(-error as i32)))),
             };
             if !is_write && self.verifies {
                 self.gpu.get(place as usize, unit.buffer, bytes as usize).map_err(of_copy)?;
@@ -196,11 +200,11 @@ impl Engine for LibcufileEngine {
 
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
         let descriptor = self.files.open(index, spec, mode)?;
-        let Some(Driver(cufile)) = &self.cufile else { return Ok(()) };
+        let Some(Opened(_, cufile)) = &self.cufile else { return Ok(()) };
         let (mut handle, mut description) = (ptr::null_mut(), Description::of(descriptor));
         // SAFETY: both are valid through the call.
         let told = unsafe { (cufile.register_file)(&raw mut handle, &raw mut description) };
-        if let Err(words) = told.check("cuFileHandleRegister") {
+        if let Err(words) = self.vendor.check_files("HandleRegister", told) {
             // The earlier error matters.
             let _ = self.files.close(index);
             let words = format!("{}: {words}", spec.path.display());
@@ -215,7 +219,7 @@ impl Engine for LibcufileEngine {
             // The library would read or write the next file that gets this descriptor.
             return Ok(());
         }
-        if let (Some(handle), Some(Driver(cufile))) = (self.handles.take(index), &self.cufile) {
+        if let (Some(handle), Some(Opened(_, cufile))) = (self.handles.take(index), &self.cufile) {
             // SAFETY: no request uses the file any more.
             unsafe { (cufile.deregister_file)(ptr::with_exposed_provenance_mut(handle)) };
         }
@@ -238,15 +242,16 @@ impl Engine for LibcufileEngine {
             let buffer = layout.start.wrapping_add(unit * layout.stride);
             // SAFETY: the worker has a buffer for each unit, and so has the GPU.
             let copied = unsafe { self.gpu.put(unit * self.stride, buffer, layout.stride) };
-            copied.map_err(|why| EngineError::Remote { engine: NAME, errno: libc::EIO, why })?;
+            copied.map_err(|why| self.vendor.refused(libc::EIO, why))?;
         }
-        if let Some(Driver(cufile)) = &self.cufile {
+        if let Some(Opened(_, cufile)) = &self.cufile {
             // SAFETY: the memory is the GPU's, until it is deregistered.
             let told = unsafe { (cufile.register_memory)(self.gpu.pointer(), bytes, 0) };
-            match told.check("cuFileBufRegister") {
+            match self.vendor.check_files("BufRegister", told) {
                 Ok(()) => self.is_registered = true,
                 Err(why) => self.remarks.push(format!(
-                    "{NAME}: the buffers on the GPU could not be registered, and the library copies: {why}"
+                    "{}: the buffers on the GPU could not be registered, and the library copies: {why}",
+                    self.vendor.engine
                 )),
             }
         }
@@ -326,7 +331,7 @@ impl Engine for LibcufileEngine {
     }
 
     fn announcements(&self) -> Vec<String> {
-        vec![format!("{NAME}: GPU {} ({})", self.number, self.gpu.name())]
+        vec![format!("{}: GPU {} ({})", self.vendor.engine, self.number, self.gpu.name())]
     }
 
     fn explain(&self, unit: u32) -> Option<String> {
@@ -353,7 +358,7 @@ impl Drop for LibcufileEngine {
             return;
         }
         drop(self.batches.take());
-        let Some(Driver(cufile)) = &self.cufile else { return };
+        let Some(Opened(_, cufile)) = &self.cufile else { return };
         for index in 0..self.handles.room() {
             if let Some(handle) = self.handles.take(index) {
                 // SAFETY: no request uses the file any more.

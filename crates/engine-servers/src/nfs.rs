@@ -194,7 +194,7 @@ impl Engine for NfsEngine {
     }
 
     fn commit(&mut self) -> Result<usize, Errno> {
-        self.session.flush();
+        self.session.submit();
         Ok(0)
     }
 
@@ -253,8 +253,8 @@ impl Engine for NfsEngine {
         answered_at(*self.answered.get(unit)?)
     }
 
-    fn keep_alive(&mut self) {
-        self.session.keep_alive();
+    fn keep_alive(&mut self) -> bool {
+        self.session.keep_alive()
     }
 
     fn stop_repeating(&mut self) {

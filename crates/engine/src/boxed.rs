@@ -43,7 +43,7 @@ trait Erased {
     fn visible(&self, unit: u32) -> Option<u64>;
     fn stage_ends(&self, unit: u32) -> Option<StageEnds>;
     fn requests(&self) -> Requests;
-    fn keep_alive(&mut self);
+    fn keep_alive(&mut self) -> bool;
     fn stop_repeating(&mut self);
     fn leave(&mut self);
     fn sync_file(&mut self, index: u32) -> Option<io::Result<()>>;
@@ -138,8 +138,8 @@ impl<E: Engine> Erased for E {
         Engine::requests(self)
     }
 
-    fn keep_alive(&mut self) {
-        Engine::keep_alive(self);
+    fn keep_alive(&mut self) -> bool {
+        Engine::keep_alive(self)
     }
 
     fn stop_repeating(&mut self) {
@@ -273,8 +273,8 @@ impl<const SYNCHRONOUS: bool> Engine for BoxedEngine<SYNCHRONOUS> {
         self.0.requests()
     }
 
-    fn keep_alive(&mut self) {
-        self.0.keep_alive();
+    fn keep_alive(&mut self) -> bool {
+        self.0.keep_alive()
     }
 
     fn stop_repeating(&mut self) {

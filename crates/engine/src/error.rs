@@ -246,6 +246,9 @@ fn library_remedy(debian: &str, rhel: &str) -> String {
     if cfg!(target_feature = "crt-static") {
         return "use the program of a package or of the archive iolite-*-linux-*.tar.zst there".to_owned();
     }
+    if debian == rhel {
+        return format!("install it (package {debian} of its vendor's repository)");
+    }
     format!("install it (package {debian} of Debian and Ubuntu, {rhel} of RHEL and Fedora)")
 }
 

@@ -402,8 +402,10 @@ pub trait Engine {
     }
 
     /// Called again and again while the job waits with nothing in flight: an engine whose server forgets silent clients
-    /// says something to it in time. Must not wait.
-    fn keep_alive(&mut self) {}
+    /// says something to it in time. Must not wait. Returns whether it wants to be called (about once a second).
+    fn keep_alive(&mut self) -> bool {
+        false
+    }
 
     /// The job has been asked to end: failed requests are no longer repeated, and requests that a library does not
     /// complete are abandoned after a while.

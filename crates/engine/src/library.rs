@@ -9,9 +9,36 @@ use libloading::os::unix::{Library as Loaded, RTLD_LOCAL, RTLD_NOW};
 /// An opaque pointer of a library: a cluster, a pool, a completion, an image.
 pub type Handle = *mut c_void;
 
-/// Declares the functions of a library, and how they are found in it.
+/// Declares the functions of a library, and how they are found in it. With a second name for each, the library may be
+/// one of two, and the argument of `found` says which.
 #[macro_export]
 macro_rules! functions {
+    ($(#[$meta:meta])* $library:ident { $($name:ident = $symbol:literal or $other:literal: fn($($argument:ty),*) $(-> $result:ty)?;)+ }) => {
+        $(#[$meta])*
+        pub struct $library {
+            $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)+
+        }
+
+        impl $library {
+            /// Finds all functions, by their second names if `is_other`.
+            ///
+            /// # Safety
+            /// The library has these functions with these types, and stays loaded.
+            unsafe fn found(
+                loaded: &libloading::os::unix::Library,
+                is_other: bool,
+            ) -> Result<$library, libloading::Error> {
+                // SAFETY: the caller promises that the types are right.
+                unsafe {
+                    Ok($library {
+                        $($name: *loaded.get::<unsafe extern "C" fn($($argument),*) $(-> $result)?>(
+                            if is_other { concat!($other, "\0") } else { concat!($symbol, "\0") }.as_bytes(),
+                        )?,)+
+                    })
+                }
+            }
+        }
+    };
     ($(#[$meta:meta])* $library:ident { $($name:ident = $symbol:literal: fn($($argument:ty),*) $(-> $result:ty)?;)+ }) => {
         $(#[$meta])*
         pub struct $library {

@@ -196,6 +196,8 @@ engines! {
     shared "libblkio" => LibblkioEngine told LibblkioOptions,
     #[cfg(feature = "servers")]
     shared "libcufile" => LibcufileEngine told LibcufileOptions,
+    #[cfg(feature = "servers")]
+    shared "libhipfile" => LibcufileEngine told LibcufileOptions,
     #[cfg(feature = "hdfs")]
     shared "libhdfs" => LibhdfsEngine told HdfsOptions,
     #[cfg(feature = "servers")]

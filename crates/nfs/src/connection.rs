@@ -202,24 +202,26 @@ impl Connection {
         sink: &mut dyn Sink,
     ) -> Result<bool, Broken> {
         let is_sent = self.flush()?;
-        if self.receive(false, sink)? {
+        // A single system call sleeps until data arrives, if the sleep may be so long.
+        let sleeps = is_sent && timeout.is_none_or(|timeout| timeout >= NAP);
+        if self.receive(sleeps, sink)? {
             return Ok(true);
         }
-        match timeout {
-            Some(timeout) if timeout.is_zero() => Ok(false),
-            // A single system call sleeps until data arrives.
-            None if is_sent => self.receive(true, sink),
-            Some(timeout) if is_sent && timeout >= NAP => self.receive(true, sink),
-            _ => {
-                let events = if is_sent { libc::POLLIN } else { libc::POLLIN | libc::POLLOUT };
-                let limit = timeout.map_or(NAP, |timeout| timeout.min(NAP));
-                if !wait(self.stream.as_raw_fd(), events, Some(limit))? {
-                    return Ok(false);
-                }
-                self.flush()?;
-                self.receive(false, sink)
-            }
+        if sleeps || timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Ok(false);
         }
+        let events = if is_sent { libc::POLLIN } else { libc::POLLIN | libc::POLLOUT };
+        let limit = timeout.map_or(NAP, |timeout| timeout.min(NAP));
+        if !wait(self.stream.as_raw_fd(), events, Some(limit))? {
+            return Ok(false);
+        }
+        self.flush()?;
+        self.receive(false, sink)
+    }
+
+    /// The number of bytes that are not sent yet.
+    pub(crate) fn unsent(&self) -> usize {
+        self.outgoing.iter().map(|one| one.head.len() + one.length + one.padding - one.sent).sum()
     }
 
     fn receive(&mut self, sleeps: bool, sink: &mut dyn Sink) -> Result<bool, Broken> {

@@ -99,6 +99,8 @@ pub struct Session {
     broken: Option<mending::Gap>,
     /// The time of the last attempt to connect again.
     tried: Option<Instant>,
+    /// How long calls have waited for a busy server during the recovery under way, whose patience they share.
+    pub(crate) recovery: Option<Duration>,
     pub(crate) calls: Calls,
     pub(crate) root: Vec<u8>,
     /// The largest reads and writes that the server accepts.
@@ -140,6 +142,7 @@ impl Session {
             connection: None,
             broken: None,
             tried: None,
+            recovery: None,
             calls: Calls::new(address.version, limits.keep.is_some(), limits.patience),
             client: v4::Client::new(limits.depth),
             root,
@@ -294,6 +297,17 @@ impl Session {
         }
     }
 
+    /// Sends queued calls, unless more are to be expected at once, because finished units wait to be taken and replaced.
+    /// (Sending costs more than all else.)
+    pub fn submit(&mut self) {
+        /// So many bytes are sent in any case.
+        const MUCH: usize = 64 << 10;
+        let unsent = self.connection.as_ref().map_or(0, Connection::unsent);
+        if self.calls.done.is_empty() || unsent >= MUCH {
+            self.flush();
+        }
+    }
+
     /// Sends as many queued calls as the connection accepts.
     pub fn flush(&mut self) {
         if let Some(connection) = &mut self.connection
@@ -390,7 +404,9 @@ impl Session {
         }
         if self.calls.has_doubtful && self.connection.is_some() {
             // (If the connection is lost meanwhile, the next one opens them.)
+            self.recovery = Some(Duration::ZERO);
             let _ = self.calls.protocol.reopen(self);
+            self.recovery = None;
         }
         if self.calls.is_restless && self.connection.is_some() {
             self.restore_after_flight()?;
@@ -448,21 +464,22 @@ impl Session {
     }
 
     /// Renews the lease of version 4 if nothing else has for a while. Call this again and again while nothing is in
-    /// flight; it does not wait.
-    pub fn keep_alive(&mut self) {
-        let Some(renewal) = self.client.renewal() else { return };
+    /// flight; it does not wait. Returns whether there is a lease.
+    pub fn keep_alive(&mut self) -> bool {
+        let Some(renewal) = self.client.renewal() else { return false };
         if self.connection.is_none() {
-            return;
+            return true;
         }
         if self.calls.open() == 0 {
             if self.heard.elapsed() < renewal {
-                return;
+                return true;
             }
             self.heard = Instant::now();
             let place = self.calls.begin(What::Renew, None, u32::MAX, (0, std::ptr::null_mut(), 0));
             self.send(place);
         }
         let _ = self.drive(Some(Duration::ZERO));
+        true
     }
 }
 

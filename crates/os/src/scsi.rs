@@ -4,8 +4,12 @@
 
 pub mod bsg;
 pub mod erasure;
+mod sense;
 pub mod zones;
 
+pub use self::sense::Complaint;
+
+use crate::explained;
 use std::io;
 use std::os::fd::RawFd;
 
@@ -162,17 +166,18 @@ pub fn capacity(device: RawFd, interface: Interface) -> io::Result<Capacity> {
 /// Sends a command that returns data (or no data, with an empty slice), and waits for its end.
 ///
 /// # Errors
-/// It could not be sent, or the device refuses it (EIO).
+/// It could not be sent, or the device refuses it (EIO, with the device's explanation by version 3).
 pub fn read(device: RawFd, interface: Interface, command: &[u8], data: &mut [u8]) -> io::Result<()> {
-    let succeeded = match interface {
-        Interface::Third => ask(device, command, data)?,
-        Interface::Fourth => bsg::ask(device, command, data)?,
-    };
-    if succeeded { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EIO)) }
+    let refused = || io::Error::from_raw_os_error(libc::EIO);
+    match interface {
+        Interface::Third => ask(device, command, data)?.map_err(|complaint| explained(&refused(), complaint)),
+        Interface::Fourth => bsg::ask(device, command, data)?.then_some(()).ok_or_else(refused),
+    }
 }
 
-/// Sends a command by version 3. Returns whether it succeeded.
-fn ask(device: RawFd, command: &[u8], data: &mut [u8]) -> io::Result<bool> {
+/// Sends a command by version 3. Returns the device's explanation if it refuses.
+fn ask(device: RawFd, command: &[u8], data: &mut [u8]) -> io::Result<Result<(), String>> {
+    let mut sense = [0; 32];
     let transfer = if data.is_empty() { Transfer::None } else { Transfer::FromDevice };
     let mut header = Header {
         dxfer_direction: transfer as i32,
@@ -180,11 +185,14 @@ fn ask(device: RawFd, command: &[u8], data: &mut [u8]) -> io::Result<bool> {
         cmdp: command.as_ptr(),
         dxfer_len: data.len() as u32,
         dxferp: data.as_mut_ptr(),
+        mx_sb_len: sense.len() as u8,
+        sbp: sense.as_mut_ptr(),
         ..Header::EMPTY
     };
     // SAFETY: all pointers are to slices of the given lengths that live through the call.
     unsafe { header.perform(device)? };
-    Ok(header.succeeded())
+    let complaint = || Complaint::of(&header, &sense, command).to_string();
+    Ok(if header.succeeded() { Ok(()) } else { Err(complaint()) })
 }
 
 #[cfg(test)]

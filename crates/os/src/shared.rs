@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{
     AtomicI32, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
+use std::time::Duration;
 
 /// The progress of a worker. Only the worker writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -239,10 +240,13 @@ impl Control {
         futex::wake(&self.gate);
     }
 
-    /// Waits until the controller opens the gate.
-    pub fn wait_at_gate(&self) {
+    /// Waits until the controller opens the gate. Meanwhile calls `keep_alive` once a second, as long as it returns true.
+    pub fn wait_at_gate(&self, keep_alive: &mut dyn FnMut() -> bool) {
         while self.gate.load(Acquire) == 0 {
-            futex::wait(&self.gate, 0);
+            match keep_alive() {
+                true => futex::wait_for(&self.gate, 0, Duration::from_secs(1)),
+                false => futex::wait(&self.gate, 0),
+            }
         }
     }
 }
@@ -339,6 +343,21 @@ mod tests {
     fn an_open_gate_does_not_stop_anyone() {
         let arena = Arena::new(1).unwrap();
         arena.slot(0).control.open_gate();
-        arena.slot(0).control.wait_at_gate();
+        arena.slot(0).control.wait_at_gate(&mut || unreachable!("nothing is waited for"));
+    }
+
+    #[test]
+    fn a_wait_at_the_gate_keeps_alive_what_wants_it() {
+        let arena = Arena::new(1).unwrap();
+        let control = &arena.slot(0).control;
+        let mut calls = 0;
+        control.wait_at_gate(&mut || {
+            calls += 1;
+            if calls == 2 {
+                control.open_gate();
+            }
+            true
+        });
+        assert_eq!(calls, 2);
     }
 }

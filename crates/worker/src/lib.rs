@@ -207,7 +207,7 @@ impl Worker<'_> {
     fn set_up_and_work(&self) -> Result<(), Stop> {
         let logs = self.enter_place()?;
         if self.resolved.create_only {
-            self.wait_for_start();
+            self.wait_for_start(&mut || false);
             return Ok(());
         }
         let config = &self.resolved.engine;
@@ -299,10 +299,10 @@ impl Worker<'_> {
         command::run(name, when, command, group, stops).map_err(|error| Stop::new("func=exec", &error))
     }
 
-    fn wait_for_start(&self) {
+    fn wait_for_start(&self, keep_alive: &mut dyn FnMut() -> bool) {
         self.enter(Phase::Ready);
         debug!(target: "mutex", "{}: waits at its gate", self.resolved.name);
-        self.control().wait_at_gate();
+        self.control().wait_at_gate(keep_alive);
         debug!(target: "mutex", "{}: the gate is open", self.resolved.name);
     }
 
@@ -508,7 +508,7 @@ impl Worker<'_> {
         &self,
         io_loop: &mut IoLoop<'_, E, G, FULL>,
     ) -> Result<(), Stop> {
-        self.wait_for_start();
+        self.wait_for_start(&mut || io_loop.engine.keep_alive());
         self.meet(&mut io_loop.engine)?;
         usage::count_of_engine(match self.resolved.counts_process {
             true => OfEngine::Process,

@@ -33,6 +33,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long to wait for the remarks of a submitter, which may clean up first.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How often a submitter without orders keeps its engine alive, if the engine wants that.
+const PULSE: Duration = Duration::from_secs(1);
+
 /// A message from the worker to a submitter.
 enum Order {
     End,
@@ -491,7 +494,21 @@ impl Visitor for Work {
         if self.answer.send((self.number, Answer::Ready(Ok(())))).is_err() {
             return;
         }
-        while let Ok(order) = self.orders.recv() {
+        // (A submitter may have no orders for long, even while the job is busy.)
+        let has_pulse = engine.keep_alive();
+        loop {
+            let order = match has_pulse {
+                true => self.orders.recv_timeout(PULSE),
+                false => self.orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            let order = match order {
+                Ok(order) => order,
+                Err(RecvTimeoutError::Timeout) => {
+                    engine.keep_alive();
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
             let answer = match order {
                 Order::Open(index, spec, mode) => Answer::Filed(engine.open(index, &spec, mode)),
                 Order::Close(index) => Answer::Filed(engine.close(index)),

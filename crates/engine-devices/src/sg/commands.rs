@@ -1,10 +1,10 @@
 //! Turns units into commands of SBC-4 (SCSI Block Commands).
 
 use super::disk::Disk;
-use crate::scsi::{Cdb, Command, Complaint, Data, FUA, Ranges, SYNCHRONIZE_CACHE, Unfit, blocks, ranges};
+use crate::scsi::{Cdb, Command, Data, FUA, Ranges, SYNCHRONIZE_CACHE, Unfit, blocks, ranges};
 use iolite_engine::{Errno, Outcome, Unit};
 use iolite_options::engines::{CdbLength, SgOptions, SgWriteMode};
-use iolite_os::scsi::{Header, Transfer, zones};
+use iolite_os::scsi::{Complaint, Header, Transfer, zones};
 use iolite_types::Operation;
 use std::ptr;
 

@@ -1,9 +1,8 @@
 //! An open disk: the properties that commands depend on.
 
-use crate::scsi::Complaint;
 use iolite_options::engines::Target;
 use iolite_os::explained;
-use iolite_os::scsi::{self, Header, Interface, Transfer};
+use iolite_os::scsi::{self, Complaint, Header, Interface, Transfer};
 use std::io;
 use std::os::fd::RawFd;
 

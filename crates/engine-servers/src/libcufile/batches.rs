@@ -3,7 +3,7 @@
 //! The units of one commit are a batch. A batch of the library is used again when all of its requests have ended, because
 //! that is what the library's documentation promises to work.
 
-use super::library::{Cufile, Event, Request, status};
+use super::library::{Batching, Event, Request, Vendor, status};
 use crate::server_timeout::ServerTimeout;
 use iolite_engine::completed_later::lend_memory;
 use iolite_engine::library::Handle;
@@ -30,7 +30,8 @@ struct Batch {
 
 /// All batches of a worker.
 pub(super) struct Batches {
-    cufile: &'static Cufile,
+    vendor: &'static Vendor,
+    calls: &'static Batching,
     size: usize,
     all: Vec<Batch>,
     /// Requests that were not submitted yet.
@@ -47,10 +48,11 @@ pub(super) struct Batches {
 }
 
 impl Batches {
-    pub(super) fn new(cufile: &'static Cufile, depth: usize) -> Batches {
+    pub(super) fn new(vendor: &'static Vendor, calls: &'static Batching, depth: usize) -> Batches {
         let size = depth.min(MOST);
         Batches {
-            cufile,
+            vendor,
+            calls,
             size,
             all: Vec::with_capacity(depth),
             queued: Vec::with_capacity(depth),
@@ -100,8 +102,8 @@ impl Batches {
             None => {
                 let mut handle = ptr::null_mut();
                 // SAFETY: there is room for the handle.
-                unsafe { (self.cufile.set_up_batch)(&raw mut handle, self.size as c_uint) }
-                    .check("cuFileBatchIOSetUp")?;
+                let made = unsafe { (self.calls.set_up_batch)(&raw mut handle, self.size as c_uint) };
+                self.vendor.check_files("BatchIOSetUp", made)?;
                 self.all.push(Batch {
                     handle,
                     in_flight: 0,
@@ -118,9 +120,9 @@ impl Batches {
         batch.units.extend(requests.iter().map(|request| request.cookie.addr() as u32));
         // SAFETY: the requests stay where they are until they have ended, and their memory is the GPU's.
         let submitted = unsafe {
-            (self.cufile.submit)(batch.handle, requests.len() as c_uint, batch.requests.as_mut_ptr(), 0)
+            (self.calls.submit)(batch.handle, requests.len() as c_uint, batch.requests.as_mut_ptr(), 0)
         };
-        submitted.check("cuFileBatchIOSubmit")?;
+        self.vendor.check_files("BatchIOSubmit", submitted)?;
         batch.in_flight = requests.len();
         Ok(())
     }
@@ -206,9 +208,9 @@ impl Batches {
         // SAFETY: there is room for as many events, and the time is valid through the call.
         let told = unsafe {
             let events = self.events.as_mut_ptr();
-            (self.cufile.ended)(batch.handle, least, &raw mut count, events, &raw mut time)
+            (self.calls.ended)(batch.handle, least, &raw mut count, events, &raw mut time)
         };
-        if let Err(words) = told.check("cuFileBatchIOGetStatus") {
+        if let Err(words) = self.vendor.check_files("BatchIOGetStatus", told) {
             self.words = Some(words);
             return Err(Errno(libc::EIO));
         }
@@ -256,9 +258,9 @@ impl Drop for Batches {
             // SAFETY: the batch exists, and is not used after this.
             unsafe {
                 if batch.in_flight > 0 {
-                    let _ = (self.cufile.cancel)(batch.handle);
+                    let _ = (self.calls.cancel)(batch.handle);
                 }
-                (self.cufile.destroy_batch)(batch.handle);
+                (self.calls.destroy_batch)(batch.handle);
             }
         }
     }

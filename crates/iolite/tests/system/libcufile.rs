@@ -1,5 +1,6 @@
-//! `libcufile` with stand-ins for the libraries of NVIDIA: memory of the GPU is the machine's, files are read and written
-//! with pread(2) and pwrite(2), and all calls are noted. (`scripts/gpu-check` is for machines with a GPU.)
+//! `libcufile` and `libhipfile` with stand-ins for the libraries of NVIDIA and AMD: memory of the GPU is the machine's, files
+//! are read and written with pread(2) and pwrite(2), and all calls are noted, by NVIDIA's names. (`scripts/gpu-check` is for
+//! machines with a GPU.)
 
 use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, report, scratch, words};
@@ -156,6 +157,34 @@ Status cuFileBatchIOCancel(void *batch) { STATUS("cuFileBatchIOCancel", batch !=
 void cuFileBatchIODestroy(void *batch) { note("cuFileBatchIODestroy", batch != 0); free(batch); }
 "#;
 
+/// What AMD calls functions of a GPU. (Those for files begin with `hipFile` instead of `cuFile`.)
+const OF_HIP: [(&str, &str); 9] = [
+    ("cuInit", "hipInit"),
+    ("cuGetErrorString", "hipDrvGetErrorString"),
+    ("cuDeviceGetCount", "hipGetDeviceCount"),
+    ("cuDeviceGet", "hipDeviceGet"),
+    ("cuDeviceGetName", "hipDeviceGetName"),
+    ("cuMemAlloc_v2", "hipMalloc"),
+    ("cuMemFree_v2", "hipFree"),
+    ("cuMemcpyHtoD_v2", "hipMemcpyHtoD"),
+    ("cuMemcpyDtoH_v2", "hipMemcpyDtoH"),
+];
+
+/// The stand-ins for AMD's libraries: those for NVIDIA's by other names, without contexts and batches.
+fn libraries_of_amd(dir: &Path) -> Result<(), String> {
+    let (gpu, _) = CUDA.split_once("int cuDevicePrimaryCtxRetain").unwrap();
+    let memory = &CUDA[CUDA.find("int cuMemAlloc_v2").unwrap()..];
+    let choice = r#"int hipSetDevice(int device) { BEGIN("hipSetDevice", device); return 0; }"#;
+    let mut gpu = format!("{NOTING}{gpu}{choice}\n{memory}");
+    for (cuda, hip) in OF_HIP {
+        gpu = gpu.replace(&format!("int {cuda}("), &format!("int {hip}("));
+    }
+    let (files, _) = CUFILE.split_once("Status cuFileBatchIOSetUp").unwrap();
+    let files = files.replace(" cuFile", " hipFile").replace("CloseOfOld", "Close");
+    stand_in(&gpu, "libamdhip64.so.7", dir)?;
+    stand_in(&format!("{NOTING}{files}"), "libhipfile.so.0", dir).map(drop)
+}
+
 /// The stand-ins, in a directory.
 fn libraries(dir: &Path) -> Result<(), String> {
     stand_in(&format!("{NOTING}{CUDA}"), "libcuda.so.1", dir)?;
@@ -165,7 +194,8 @@ fn libraries(dir: &Path) -> Result<(), String> {
 fn begin(dir: &Path, environment: &[(&str, &str)], line: &str) -> Running {
     let _ = fs::remove_file(dir.join("notes"));
     let mut command = Command::new(Program::own().path);
-    command.args(words(&format!("--name=job --ioengine=libcufile --filename=file --bs=4k --size=1m {line}")));
+    let engine = if line.contains("--ioengine=") { "" } else { "--ioengine=libcufile" };
+    command.args(words(&format!("--name=job {engine} --filename=file --bs=4k --size=1m {line}")));
     command.current_dir(dir).env("LD_LIBRARY_PATH", dir).env("NOTES", dir.join("notes"));
     Running::start(command.envs(environment.iter().copied()))
 }
@@ -284,18 +314,70 @@ pub fn data_goes_directly_or_through_memory() {
 #[test]
 pub fn workers_take_gpus_in_turn() {
     let dir = scratch();
-    or_skip!(libraries(dir.path()));
-    let told =
-        run(dir.path(), &[], "--direct=1 --rw=read --numjobs=3 --gpu_dev_ids=1:0 --output-format=normal")
-            .ok();
-    assert!(told.output().contains("libcufile: GPU 1 (Stand-in 1)"), "{}", told.output());
-    let gpu = |calls: &Vec<(String, i64)>| calls.iter().find(|(call, _)| call == "cuDeviceGet").unwrap().1;
-    let mut gpus: Vec<i64> = calls(dir.path()).iter().map(gpu).collect();
-    gpus.sort_unstable();
-    assert_eq!(gpus, [0, 1, 1]);
+    or_skip!(libraries(dir.path()).and_then(|()| libraries_of_amd(dir.path())));
+    for (engine, chosen) in [("libcufile", "cuDeviceGet"), ("libhipfile", "hipSetDevice")] {
+        let line = "--direct=1 --rw=read --numjobs=3 --gpu_dev_ids=1:0 --output-format=normal";
+        let told = run(dir.path(), &[], &format!("--ioengine={engine} {line}")).ok();
+        assert!(told.output().contains(&format!("{engine}: GPU 1 (Stand-in 1)")), "{}", told.output());
+        let gpu = |calls: &Vec<(String, i64)>| calls.iter().find(|(call, _)| call == chosen).unwrap().1;
+        let mut gpus: Vec<i64> = calls(dir.path()).iter().map(gpu).collect();
+        gpus.sort_unstable();
+        assert_eq!(gpus, [0, 1, 1]);
+    }
     run(dir.path(), &[], "--direct=1 --rw=read --gpu_dev_ids=0,1")
         .refused()
         .says("is not the number of a GPU");
+}
+
+#[test]
+pub fn gpus_of_amd_are_used_by_their_names() {
+    let dir = scratch();
+    or_skip!(libraries_of_amd(dir.path()));
+    let amd = |more: &str| format!("--ioengine=libhipfile --direct=1 {more}");
+    json(dir.path(), &amd("--rw=write --size=64k --verify=crc32c --end_fsync=1"));
+    let [calls] = &calls(dir.path())[..] else { panic!("one worker") };
+    let mut order: Vec<&str> = calls.iter().map(|(call, _)| call.as_str()).collect();
+    order.dedup();
+    let begun = "cuInit cuDeviceGetCount cuDeviceGet hipSetDevice cuFileDriverOpen cuFileHandleRegister cuMemAlloc \
+                 cuMemcpyHtoD cuFileBufRegister cuMemcpyHtoD cuFileWrite";
+    assert_eq!(order[..11].join(" "), begun);
+    let end = ["cuFileHandleDeregister", "cuFileBufDeregister", "cuFileDriverClose", "cuMemFree"];
+    let at = |name: &str| order.iter().rposition(|call| *call == name);
+    assert!(end.windows(2).all(|pair| at(pair[0]) < at(pair[1]) && at(pair[0]).is_some()), "{order:?}");
+    assert_eq!(calls.iter().filter(|(call, _)| call == "cuFileWrite").count(), 16);
+    for mode in ["", "--hip_io=posix --iodepth=4", "--io_submit_mode=offload --iodepth=8"] {
+        json(dir.path(), &amd(&format!("{mode} --rw=randwrite --verify=crc32c --fsync=32")));
+        report(
+            dir.path(),
+            "--name=job --bs=4k --filename=file --size=1m --ioengine=psync --rw=randread --verify=crc32c --verify_only",
+        );
+    }
+    json(dir.path(), &amd("--hip_io=posix --rw=read"));
+    assert_eq!((count(dir.path(), "cuMemcpyHtoD"), count(dir.path(), "cuFileRead")), (1 + 256, 0));
+    for (fail, line, said) in [
+        (
+            "cuInit:100",
+            "",
+            "no GPU of AMD can be used: hipInit: words of the driver (error 100 of HIP); amd-smi list lists them",
+        ),
+        (
+            "cuFileDriverOpen:5010",
+            "",
+            "hipFileDriverOpen: an error of the driver amdgpu (error 5010 of libhipfile)",
+        ),
+        ("cuFileHandleRegister:5008", "", "HIPFILE_ALLOW_COMPAT_MODE=true permits copies through memory"),
+        ("", "--direct=0", "add direct=1, or use hip_io=posix"),
+        ("", "--iodepth=4", "iodepth: hipFile implements no batches of requests yet"),
+    ] {
+        let failed = run(dir.path(), &[("FAIL", fail)], &amd(&format!("--rw=read {line}")));
+        assert_eq!(failed.code(), 1, "{fail}: {}", failed.output());
+        failed.says(said);
+    }
+    fs::write(dir.path().join("libhipfile.so.0"), "no library").unwrap();
+    let missing = run(dir.path(), &[], &amd("--rw=read")).refused();
+    missing
+        .says("libhipfile.so.0 cannot be used")
+        .says("package amdrocm-core-sdk of its vendor's repository");
 }
 
 #[test]
@@ -409,15 +491,21 @@ fn without_the_libraries_their_packages_are_named() {
 }
 
 #[test]
-fn the_example_runs() {
+fn the_examples_run() {
     let dir = scratch();
-    or_skip!(libraries(dir.path()));
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/servers/gpu.fio");
+    or_skip!(libraries(dir.path()).and_then(|()| libraries_of_amd(dir.path())));
+    for name in ["gpu.fio", "gpu-amd.fio"] {
+        example_runs(dir.path(), name);
+    }
+}
+
+fn example_runs(dir: &Path, name: &str) {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/servers").join(name);
     let text = fs::read_to_string(example).unwrap();
-    fs::write(dir.path().join("job.fio"), text.replace("=64M", "=4M")).unwrap();
+    fs::write(dir.join("job.fio"), text.replace("=64M", "=4M")).unwrap();
     let mut command = Command::new(Program::own().path);
-    command.args(words("--output-format=json job.fio")).current_dir(dir.path());
-    command.env("LD_LIBRARY_PATH", dir.path()).env("NOTES", dir.path().join("notes"));
+    command.args(words("--output-format=json job.fio")).current_dir(dir);
+    command.env("LD_LIBRARY_PATH", dir).env("NOTES", dir.join("notes"));
     let json = Json::parse(&Running::start(&mut command).wait().ok().stdout);
     let ios: Vec<u64> = json.jobs().iter().map(|job| job.ios()[0]).collect();
     assert_eq!(ios, [4, 4, 64, 4]);

@@ -349,6 +349,16 @@ fn a_job_that_thinks_for_longer_than_the_lease_goes_on() {
     let job = "--filename=a --rw=write --size=8k --thinktime=12s --verify=crc32c --end_fsync=1";
     let done = start(dir.path(), &nfs(&server, job)).ok();
     assert!(!done.stdout.contains("ended the session"), "the lease was renewed: {}", done.stdout);
+    // Jobs also wait for others that are set up, alone and with submitters that each have a session.
+    let job = |name: &str, more: &str| {
+        let job = "rw=write\nsize=64k\nverify=crc32c\nend_fsync=1";
+        format!("[{name}]\nioengine=nfs\nnfs_url={}\nfilename={name}\n{job}\n{more}\n", server.url())
+    };
+    let offloaded = job("offloaded", "io_submit_mode=offload\niodepth=3");
+    let slow = "[slow]\nioengine=null\nrw=read\nsize=4k\nexec_prerun=sleep 25\n";
+    fs::write(dir.path().join("waits.fio"), job("alone", "") + &offloaded + slow).unwrap();
+    let done = start(dir.path(), "waits.fio").ok();
+    assert!(!done.stdout.contains("ended the session"), "the leases were renewed: {}", done.stdout);
     // With a grace period, files are reclaimed in it.
     server.set_grace(true);
     or_skip!(server.restart());

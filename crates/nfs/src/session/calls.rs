@@ -352,7 +352,8 @@ impl Calls {
         let version = self.protocol.version();
         let is_busy = is_busy(version, code);
         let has_lost_state = version == Version::Four && v4::has_lost_state(code);
-        if (is_busy || has_lost_state) && self.may_wait(place) {
+        // (What was performed, but whose answer was not kept, may be performed again. No other version has this number.)
+        if (is_busy || has_lost_state || code == v4::RETRY_UNCACHED) && self.may_wait(place) {
             self.counts.busy += u64::from(is_busy);
             let Slot { file, state, .. } = self.slots[place];
             let file = self.files.get_mut(file as usize).and_then(Option::as_mut);

@@ -180,7 +180,9 @@ impl Session {
             Ok(connection) => {
                 self.connection = Some(connection);
                 self.heard = Instant::now();
+                self.recovery = Some(Duration::ZERO);
                 let outcome = self.go_on();
+                self.recovery = None;
                 if outcome.is_ok() {
                     debug!(target: "net", "nfs: {}: connected again", self.server);
                     if let Some(gap) = &mut self.broken {

@@ -20,7 +20,8 @@ impl Session {
     }
 
     /// Makes a call on the current connection, and repeats it while the server is busy. The answer begins with its
-    /// status.
+    /// status. (All calls of a recovery together wait for a busy server as long as one call does otherwise: a server may
+    /// put off each of many files.)
     pub(crate) fn patiently(&mut self, ask: Ask, arguments: Arguments<'_>) -> Result<Vec<u8>, NfsError> {
         let version = self.address.version;
         let begun = Instant::now();
@@ -33,11 +34,13 @@ impl Session {
             };
             // The server has performed the call, but no longer has its answer. Calls whose answers are not kept can be
             // repeated.
-            let is_unkept = answer.is_err() && code == v4::RETRY_UNCACHED;
-            if !(is_unkept || is_busy(version, code)) || begun.elapsed() >= self.limits.patience {
+            let is_unkept = code == v4::RETRY_UNCACHED;
+            let waited = self.recovery.unwrap_or_else(|| begun.elapsed());
+            if !(is_unkept || is_busy(version, code)) || waited >= self.limits.patience {
                 return answer;
             }
             self.calls.counts.busy += u64::from(!is_unkept);
+            self.recovery = self.recovery.map(|waited| waited + PAUSE);
             let _ = sleep(PAUSE);
         }
     }

@@ -23,6 +23,7 @@ macro_rules! with_both_versions {
 
 with_both_versions! {
     writes_during_a_commit_are_not_taken_as_committed
+    calls_are_sent_together_while_finished_units_are_replaced
     a_commit_answered_after_the_close_is_ignored
     a_server_that_takes_connections_and_answers_nothing_is_given_up
     a_job_that_was_asked_to_end_waits_for_a_silent_server_only_so_long
@@ -92,6 +93,38 @@ fn writes_during_a_commit_are_not_taken_as_committed(version: Version) {
     session.sync(file).unwrap();
     assert_eq!(server.lock().unwrap().file, b"aaaabbbbcccc");
     assert_eq!(session.counts().rewritten_bytes, 4);
+}
+
+fn calls_are_sent_together_while_finished_units_are_replaced(version: Version) {
+    static LARGE: [u8; 64 << 10] = [7; 64 << 10];
+    let (_server, address) = start(version, |procedure, before| match (procedure, before) {
+        (procedure::WRITE, 0) => Act::Hold,
+        _ => Act::Answer,
+    });
+    let (mut session, file) = session(&address, LONG, None);
+    for unit in 0..2 {
+        write(&mut session, unit, file, 0, b"abcd");
+        session.submit();
+        assert_eq!(session.connection.as_ref().unwrap().unsent(), 0);
+    }
+    while session.count_done() < 2 {
+        session.drive(None).unwrap();
+    }
+    for (unit, is_last) in [(0, false), (1, true)] {
+        session.next_done().unwrap();
+        write(&mut session, unit, file, 0, b"abcd");
+        session.submit();
+        assert_eq!(session.connection.as_ref().unwrap().unsent() == 0, is_last);
+    }
+    while session.count_done() < 2 {
+        session.drive(None).unwrap();
+    }
+    write(&mut session, 2, file, 0, &LARGE);
+    session.submit();
+    assert!(session.connection.as_ref().unwrap().unsent() < LARGE.len(), "much is not held back");
+    for _ in 0..3 {
+        assert!(finish(&mut session).result.is_ok());
+    }
 }
 
 fn a_commit_answered_after_the_close_is_ignored(version: Version) {

@@ -35,6 +35,7 @@ pub(crate) mod operation {
     pub(crate) const CREATE_SESSION: u32 = 43;
     pub(crate) const DESTROY_SESSION: u32 = 44;
     pub(crate) const SEQUENCE: u32 = 53;
+    pub(crate) const TEST_STATEID: u32 = 55;
     pub(crate) const DESTROY_CLIENTID: u32 = 57;
     pub(crate) const RECLAIM_COMPLETE: u32 = 58;
 }

@@ -2,7 +2,7 @@
 
 use super::attributes::{self, skip_bitmap};
 use super::compound::{Results, operation as op};
-use super::{MODE, has_lost_state, once, skip_change};
+use super::{MODE, compound, has_lost_state, once, skip_change};
 use crate::NfsError;
 use crate::protocol::HANDLE;
 use crate::session::{Opened, Session};
@@ -179,7 +179,11 @@ pub(super) fn close(session: &mut Session, file: &Opened) -> Result<(), NfsError
 }
 
 /// Reclaims all open files from a server that has forgotten them. Those that it does not give back are doubtful.
+///
+/// # Errors
+/// The connection is lost; or the server has restarted again meanwhile.
 pub(super) fn reclaim(session: &mut Session) -> Result<(), NfsError> {
+    let mut first = None;
     for place in 0..session.calls.files.len() {
         let Some(file) = &session.calls.files[place] else { continue };
         let opened = file.opened.clone();
@@ -195,6 +199,7 @@ pub(super) fn reclaim(session: &mut Session) -> Result<(), NfsError> {
             Ok(state) => {
                 (file.opened.state, file.is_doubtful) = (state, false);
                 session.calls.counts.reopened += 1;
+                first.get_or_insert(state);
             }
             Err(_) => {
                 file.is_doubtful = true;
@@ -202,7 +207,26 @@ pub(super) fn reclaim(session: &mut Session) -> Result<(), NfsError> {
             }
         }
     }
-    Ok(())
+    // All answers have the flag that says that the server has restarted. If it has once more, without an end of session
+    // or connection, it has forgotten what was reclaimed first.
+    match first {
+        Some(state) => check(session, &state),
+        None => Ok(()),
+    }
+}
+
+/// Fails if the server does not know the state of an open file any more.
+fn check(session: &mut Session, state: &State) -> Result<(), NfsError> {
+    let answer =
+        session.patiently(compound(1), &|writer| state.write(writer.u32(op::TEST_STATEID).u32(1)))?;
+    match Results::of(&answer, || "TEST_STATEID".to_owned())?.next(op::TEST_STATEID) {
+        Ok(reader) => match (reader.u32()?, reader.u32()?) {
+            (1, code) if has_lost_state(code) => Err(NfsError::SessionLost(code)),
+            _ => Ok(()),
+        },
+        // A server that cannot tell it says with the next read or write what it has forgotten.
+        Err(_) => Ok(()),
+    }
 }
 
 /// Opens doubtful files again, on the current connection.

@@ -125,7 +125,7 @@ impl EngineInfo {
 }
 
 /// All engines, in the order in which the help lists them.
-pub(super) const ALL: [EngineInfo; 52] = [
+pub(super) const ALL: [EngineInfo; 53] = [
     engine("cpuio", "Burns processor cycles instead of I/O")
         .data(Data::Nowhere)
         .unit(UnitKind::Works)
@@ -298,6 +298,10 @@ pub(super) const ALL: [EngineInfo; 52] = [
         .completion(Completion::Engine)
         .loads_library()
         .own(|| LibcufileOptions::default().into(), libcufile::OPTIONS),
+    engine("libhipfile", "Files and memory of AMD's GPUs, by hipFile")
+        .completion(Completion::Engine)
+        .loads_library()
+        .own(|| LibcufileOptions::of_amd().into(), libcufile::OF_HIPFILE),
     engine("dev-dax", "Persistent memory by a DAX device")
         .works_on(Target::DaxDevice)
         .can(&[Sync, CopyIntoFile])
@@ -374,11 +378,6 @@ pub(super) static ELSEWHERE: &[Elsewhere] = &[
     elsewhere("ime_psync", IME, "use psync on the mount point of its client"),
     elsewhere("ime_psyncv", IME, "use vsync on the mount point of its client"),
     elsewhere("ime_aio", IME, "use libaio on the mount point of its client"),
-    elsewhere(
-        "libhipfile",
-        "hipFile by AMD, which moves data between files and the memory of a GPU",
-        "use io_uring or libaio, whose buffers are in the memory of the machine",
-    ),
     elsewhere("windowsaio", "the asynchronous I/O of Windows", "use io_uring or libaio"),
     elsewhere("solarisaio", "the asynchronous I/O of Solaris", "use io_uring, libaio or posixaio"),
     elsewhere(

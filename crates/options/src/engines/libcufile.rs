@@ -1,32 +1,48 @@
-//! The options of `libcufile`.
+//! The options of `libcufile` and `libhipfile`.
 
 use super::own::{Obstacle, OwnOptions, own_options, place};
 use super::shared::option;
-use crate::JobOptions;
 use crate::definition::{Definition, Kind};
+use crate::{JobOptions, SubmitMode};
 use serde::{Deserialize, Serialize};
 
 /// How data gets between a file and the memory of a GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum CudaIo {
-    /// Directly, by libcufile.
+pub enum GpuIo {
+    /// Directly, by the vendor's library.
     #[default]
-    Cufile,
+    Direct,
     /// Through memory of the machine.
     Posix,
 }
 
+/// Who makes a GPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "these are names")]
+pub enum GpuVendor {
+    #[default]
+    Nvidia,
+    Amd,
+}
+
 own_options! {
-    /// The options of `libcufile`.
+    /// The options of `libcufile` and `libhipfile`.
     pub struct LibcufileOptions declared by OPTIONS {
         /// The numbers of the GPUs, which workers take in turn; empty = the first.
         pub gpu_dev_ids: Vec<u32>,
         /// How data gets between a file and a GPU.
-        pub cuda_io: CudaIo,
+        pub way: GpuIo,
+        /// Whose GPUs these are, which the engine decides.
+        pub vendor: GpuVendor,
     }
 }
 
 impl LibcufileOptions {
+    /// The defaults of `libhipfile`.
+    pub(super) fn of_amd() -> Self {
+        LibcufileOptions { vendor: GpuVendor::Amd, ..Self::default() }
+    }
+
     /// The GPU of a worker with this number.
     pub fn gpu_of(&self, worker: u32) -> u32 {
         match self.gpu_dev_ids.len() {
@@ -38,11 +54,25 @@ impl LibcufileOptions {
 
 impl OwnOptions for LibcufileOptions {
     fn obstacles(&self, job: &JobOptions) -> Vec<Obstacle> {
-        if self.cuda_io == CudaIo::Posix || job.durability.direct {
-            return Vec::new();
+        let (is_amd, mut why) = (self.vendor == GpuVendor::Amd, Vec::new());
+        if self.way == GpuIo::Posix {
+            return why;
         }
-        let why = "direct: the library moves data directly between file and GPU; add direct=1, or use cuda_io=posix";
-        vec![("direct", why.to_owned())]
+        if !job.durability.direct {
+            let option = if is_amd { "hip_io" } else { "cuda_io" };
+            why.push((
+                "direct",
+                format!(
+                    "direct: the library moves data directly between file and GPU; add direct=1, or use {option}=posix"
+                ),
+            ));
+        }
+        if is_amd && job.depth.iodepth > 1 && job.depth.io_submit_mode == SubmitMode::Inline {
+            let words = "iodepth: hipFile implements no batches of requests yet; use iodepth=1, or \
+                         io_submit_mode=offload, whose threads each make one";
+            why.push(("iodepth", words.to_owned()));
+        }
+        why
     }
 }
 
@@ -62,19 +92,29 @@ static GPU_DEV_IDS: Definition =
             place::<LibcufileOptions>(own)?.gpu_dev_ids = numbers(given.required()?)?;
             Ok(())
         });
-static CUDA_IO: Definition = option("cuda_io", Kind::Str, "How data gets between file and GPU")
-    .default("cufile")
-    .keywords(&[("cufile", "Directly, by libcufile"), ("posix", "Through memory of the machine")])
-    .lands_in_engine(|own, given| {
-        place::<LibcufileOptions>(own)?.cuda_io = match given.keyword()? {
-            "posix" => CudaIo::Posix,
-            _ => CudaIo::Cufile,
-        };
-        Ok(())
-    });
+/// The option that says how data gets to a GPU, with the word for the library.
+const fn way(name: &'static str, keywords: &'static [(&'static str, &'static str)]) -> Definition {
+    option(name, Kind::Str, "How data gets between file and GPU")
+        .default(keywords[0].0)
+        .keywords(keywords)
+        .lands_in_engine(|own, given| {
+            place::<LibcufileOptions>(own)?.way = match given.keyword()? {
+                "posix" => GpuIo::Posix,
+                _ => GpuIo::Direct,
+            };
+            Ok(())
+        })
+}
 
-/// All of them.
+const POSIX: (&str, &str) = ("posix", "Through memory of the machine");
+static CUDA_IO: Definition = way("cuda_io", &[("cufile", "Directly, by libcufile"), POSIX]);
+static HIP_IO: Definition = way("hip_io", &[("hipfile", "Directly, by libhipfile"), POSIX]);
+
+/// All of `libcufile`.
 pub static OPTIONS: &[&Definition] = &[&GPU_DEV_IDS, &CUDA_IO];
+
+/// All of `libhipfile`.
+pub static OF_HIPFILE: &[&Definition] = &[&GPU_DEV_IDS, &HIP_IO];
 
 #[cfg(test)]
 mod tests {
@@ -82,7 +122,7 @@ mod tests {
 
     #[test]
     fn workers_take_gpus_in_turn() {
-        let own = LibcufileOptions { gpu_dev_ids: numbers("0:2: 5").unwrap(), cuda_io: CudaIo::Cufile };
+        let own = LibcufileOptions { gpu_dev_ids: numbers("0:2: 5").unwrap(), ..Default::default() };
         assert_eq!([0, 1, 2, 3].map(|worker| own.gpu_of(worker)), [0, 2, 5, 0]);
         assert_eq!(LibcufileOptions::default().gpu_of(7), 0);
         for wrong in ["", "0:", "a", "-1", "0,1"] {
@@ -91,13 +131,20 @@ mod tests {
     }
 
     #[test]
-    fn direct_transfers_need_direct_io() {
-        let told = |cuda_io, direct| {
+    fn direct_transfers_need_direct_io_and_batches() {
+        let told = |own: LibcufileOptions, way, direct, depth| {
             let mut job = JobOptions::default();
-            job.durability.direct = direct;
-            LibcufileOptions { cuda_io, ..LibcufileOptions::default() }.obstacles(&job).len()
+            (job.durability.direct, job.depth.iodepth) = (direct, depth);
+            let refused = LibcufileOptions { way, ..own }.obstacles(&job);
+            refused.into_iter().map(|(option, _)| option).collect::<Vec<_>>()
         };
-        assert_eq!((told(CudaIo::Cufile, false), told(CudaIo::Cufile, true)), (1, 0));
-        assert_eq!(told(CudaIo::Posix, false), 0);
+        let (nvidia, amd) = (LibcufileOptions::default, LibcufileOptions::of_amd);
+        for own in [nvidia, amd] {
+            assert_eq!(told(own(), GpuIo::Direct, false, 1), ["direct"]);
+            assert!(told(own(), GpuIo::Direct, true, 1).is_empty());
+            assert!(told(own(), GpuIo::Posix, false, 8).is_empty());
+        }
+        assert!(told(nvidia(), GpuIo::Direct, true, 8).is_empty());
+        assert_eq!(told(amd(), GpuIo::Direct, true, 8), ["iodepth"]);
     }
 }

@@ -64,7 +64,7 @@ pub use io_uring_cmd::{ByteCheck, CdbLength, Checks, CommandType, NvmeWriteMode,
 pub use iscsi::IscsiOptions;
 pub use libaio::LibaioOptions;
 pub use libblkio::{BlkioProperties, BlkioWait, LibblkioOptions};
-pub use libcufile::{CudaIo, LibcufileOptions};
+pub use libcufile::{GpuIo, GpuVendor, LibcufileOptions};
 pub use local::{CpuMode, CpuioOptions, ExecOptions, MtdOptions};
 pub use mmap::MmapOptions;
 pub use nbd::NbdOptions;

@@ -96,6 +96,7 @@ fn every_engine_option_is_declared() {
         "libhdfs",
         "libblkio",
         "libcufile",
+        "libhipfile",
         "xnvme",
         "filewrite",
         "fileread",

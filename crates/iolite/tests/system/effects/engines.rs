@@ -181,6 +181,8 @@ pub const TABLE: &[Effect] = &[
     of_metadata!("apptag_mask", "1"),
     test!("libcufile:gpu_dev_ids", libcufile::workers_take_gpus_in_turn),
     test!("libcufile:cuda_io", libcufile::data_goes_directly_or_through_memory),
+    test!("libhipfile:gpu_dev_ids", libcufile::workers_take_gpus_in_turn),
+    test!("libhipfile:hip_io", libcufile::gpus_of_amd_are_used_by_their_names),
     test!("libiscsi:iscsi_initiator", libiscsi::wrong_addresses_are_explained),
     test!("libiscsi:iscsi_timeout", libiscsi::a_target_that_goes_away_is_an_error),
     test!("nfs:nfs_url", nfs::version_4::errors_are_explained_without_secrets),

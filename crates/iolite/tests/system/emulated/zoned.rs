@@ -509,7 +509,8 @@ fn zones_of_scsi_disks_are_used_by_commands() {
 scsi_disk dev_size_mb=64 zbc=host-managed zone_size_mb=4 zone_cap_mb=3 zone_nr_conv=2 delay=0 || exit
 {ZONES}
 job="--filename=$sg --zonemode=zbd --bs=64k --output-format=json,normal"
-empty; ours written --ioengine=libzbc $job --direct=1 --rw=write --offset=2z --size=2z --verify=crc32c; zones written
+empty; ours unaligned --ioengine=sg --filename=$sg --bs=64k --rw=write --offset=20544k --size=64k --output-format=json,normal
+ours written --ioengine=libzbc $job --direct=1 --rw=write --offset=2z --size=2z --verify=crc32c; zones written
 ours deep --ioengine=sg $job --rw=randwrite --offset=2z --iodepth=8 --io_size=8m --max_open_zones=4; zones deep
 ours trimmed --ioengine=libzbc $job --bs=4m --rw=trim --offset=2z --size=1z --io_size=4m; zones trimmed
 ours block --ioengine=libzbc --filename=$disk --zonemode=zbd --direct=1 --bs=64k --rw=write --offset=3z --size=1z --verify=md5 --output-format=json,normal
@@ -517,6 +518,10 @@ ours read --filename=$disk --direct=1 --bs=64k --rw=read --verify=md5 --verify_o
 "#
         )
     ));
+    // Without zonemode=zbd, nobody keeps the job from writing in the middle of an empty zone.
+    let (text, status) = told(&ran, "unaligned", "ours");
+    let refused = "illegal request: unaligned write command, not at the write pointer of its zone (sense key 5h, code 21h/04h)";
+    assert!(status == 1 && text.contains(refused), "{text}");
     for name in ["written", "deep", "trimmed", "block", "read"] {
         let (text, status) = told(&ran, name, "ours");
         assert_eq!(status, 0, "{name}: {text}\n{}", ran.output);

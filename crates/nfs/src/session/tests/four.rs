@@ -102,6 +102,42 @@ fn after_a_restart_files_are_reclaimed_or_opened_again() {
 }
 
 #[test]
+fn another_restart_while_files_are_reclaimed_is_noticed() {
+    let (server, mut session, file) = started(|procedure, before| match (procedure, before) {
+        // It has given the first of two files back.
+        (procedure::CREATE, 2) => Act::DoAndRestart,
+        _ => Act::Answer,
+    });
+    let (other, _) = session.open("g").unwrap();
+    server.lock().unwrap().restart_with_sessions();
+    for (unit, file) in [(0, file), (1, other)] {
+        write(&mut session, unit, file, 0, b"abcd");
+        assert_eq!(finish(&mut session).result.unwrap(), 4);
+    }
+    assert_eq!((server.lock().unwrap().performed[OPEN], session.counts().reopened), (2 + 2 + 2, 4));
+    session.close(file).unwrap();
+    session.close(other).unwrap();
+}
+
+#[test]
+fn all_files_of_a_recovery_share_one_patience() {
+    let (server, address) = start(Version::Four, |procedure, before| match (procedure, before) {
+        (procedure::CREATE, 4..) => Act::Refuse(10013),
+        _ => Act::Answer,
+    });
+    let (mut session, file) = super::session(&address, SHORT, None);
+    for name in ["g", "h", "i"] {
+        session.open(name).unwrap();
+    }
+    server.lock().unwrap().restart(b"", true);
+    session.status(file).unwrap();
+    // Each file is claimed by its state and by its handle, and only the first one is waited for.
+    let pauses = SHORT.as_millis().div_ceil(100) as usize;
+    let claims = server.lock().unwrap().counts[procedure::CREATE as usize] - 4;
+    assert_eq!(claims, pauses + 2 * 4);
+}
+
+#[test]
 fn a_file_that_the_server_no_longer_knows_is_opened_again() {
     let (server, mut session, file) = started(|_, _| Act::Answer);
     server.lock().unwrap().open.clear();

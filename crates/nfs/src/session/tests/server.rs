@@ -33,6 +33,8 @@ pub(super) enum Act {
     Answer,
     /// Performs the call, but closes the connection instead of answering.
     DoAndCut,
+    /// Performs and answers the call, and then restarts with its sessions.
+    DoAndRestart,
     Cut,
     Refuse(u32),
     /// Refuses the whole call of version 4, by the status of SEQUENCE.
@@ -162,6 +164,8 @@ enum Sequenced {
     New { slot: u32, is_kept: bool },
     /// It was answered before, with this.
     Kept(Vec<u8>),
+    /// It was answered before, but the answer was not kept.
+    Unkept,
     /// It is refused with this status.
     Refused(u32),
 }
@@ -174,6 +178,13 @@ impl Server {
         (self.client, self.session, self.is_in_grace) = (0, 0, is_in_grace);
         self.open.clear();
         self.must_reclaim = true;
+    }
+
+    /// Restarts without losing clients, sessions and connections.
+    pub(super) fn restart_with_sessions(&mut self) {
+        self.verifier += 1;
+        self.open.clear();
+        (self.is_in_grace, self.must_reclaim) = (true, true);
     }
 
     fn asks(&mut self, procedure: u32) -> Act {
@@ -285,7 +296,7 @@ impl Server {
         reader.opaque(64).ok()?;
         let (minor, count) = (reader.u32().ok()?, reader.u32().ok()?);
         assert_eq!(minor, 1);
-        let (mut results, mut kept, mut act) = (Vec::new(), None, Act::Answer);
+        let (mut results, mut kept, mut act, mut is_unkept) = (Vec::new(), None, Act::Answer, false);
         let (mut status, mut number) = (0, 0);
         while number < count && status == 0 {
             number += 1;
@@ -294,10 +305,16 @@ impl Server {
                 match self.sequence(&mut reader.clone())? {
                     Sequenced::New { slot, is_kept } => kept = Some((slot, is_kept)),
                     Sequenced::Kept(answer) => return Some((Act::Answer, answer)),
+                    // (The next operation says so.)
+                    Sequenced::Unkept => is_unkept = true,
                     Sequenced::Refused(code) => {
                         return Some((Act::Answer, compound(code, 1, &refusal(53, code))));
                     }
                 }
+            }
+            if is_unkept && number == 2 {
+                Writer(&mut results).u32(operation).u32(10068);
+                return Some((Act::Answer, compound(10068, 2, &results)));
             }
             if let Some((_, name)) = NAMES.iter().find(|(own, _)| *own == operation)
                 && (operation != 9 || number == count && count <= 3)
@@ -329,6 +346,9 @@ impl Server {
             Writer(&mut results).u32(operation).u32(status);
             results.extend_from_slice(&result);
         }
+        if act == Act::DoAndRestart {
+            self.restart_with_sessions();
+        }
         let answer = compound(status, number, &results);
         if let Some((slot, is_kept)) = kept {
             self.table.entry(slot).and_modify(|(_, kept)| *kept = is_kept.then(|| answer.clone()));
@@ -350,7 +370,7 @@ impl Server {
         }
         let (last, kept) = self.table.entry(slot).or_insert((0, None));
         Some(match number.wrapping_sub(*last) {
-            0 => kept.clone().map_or(Sequenced::Refused(10068), Sequenced::Kept),
+            0 => kept.clone().map_or(Sequenced::Unkept, Sequenced::Kept),
             1 => {
                 *last = number;
                 Sequenced::New { slot, is_kept }
@@ -470,6 +490,11 @@ impl Server {
                 let (number, slot) = (reader.u32().ok()?, reader.u32().ok()?);
                 reader.take(8).ok()?;
                 writer.u64(session).u64(0).u32(number).u32(slot).u32(slots - 1).u32(slots - 1).u32(flags);
+            }
+            55 => {
+                assert_eq!(reader.u32().ok()?, 1);
+                let is_open = self.open.contains(&state(reader)?);
+                writer.u32(1).u32(if is_open { 0 } else { 10025 });
             }
             57 => {
                 reader.u64().ok()?;
