@@ -399,8 +399,11 @@ fn granted(state: &mut State, seen: &Seen, body: Vec<u8>) -> (&'static str, usiz
             ("200 OK", 0, Vec::new())
         }
         "DELETE" => match objects.remove(&seen.path) {
-            Some(_) => ("204 No Content", 0, Vec::new()),
-            None => ("404 Not Found", MISSING.len(), MISSING.to_vec()),
+            // S3 does not tell whether there was an object; others do.
+            None if !seen.fields.contains_key("x-amz-date") => {
+                ("404 Not Found", MISSING.len(), MISSING.to_vec())
+            }
+            _ => ("204 No Content", 0, Vec::new()),
         },
         method => {
             let is_head = method == "HEAD";
