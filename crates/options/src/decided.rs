@@ -277,6 +277,11 @@ impl JobOptions {
         self.logs.any() && !self.files.create_only
     }
 
+    /// The schedule of rates, if its times are those of the job: pauses do not move it (`rate_ignore_thinktime`).
+    pub fn fixed_schedule(&self) -> Option<&crate::RateSchedule> {
+        self.rates.rate_schedule.as_ref().filter(|_| !self.rates.rate_ignore_thinktime)
+    }
+
     /// Whether the stages of I/Os are measured.
     pub fn measures_stages(&self) -> bool {
         (self.measurement.stages || self.logs.write_stages_log.is_some()) && !self.files.create_only

@@ -42,6 +42,14 @@ pub static OWN: &[Definition] = &[
         .range(1, 1_000_000)
         .lands(put!(rates.rate_schedule_speed, number())),
     own(
+        "write_asked_log",
+        Kind::Str,
+        "Log what rate_schedule asks for to files of this name, in windows of log_avg_msec (without it, of a second)",
+    )
+    .under("rate_schedule")
+    .standing_alone()
+    .lands(super::logs::put_prefix!(write_asked_log)),
+    own(
         "lat_from_intended_start",
         Kind::Bool,
         "Also measure latency from the time at which the rate intended an I/O to start (ilat)",
