@@ -140,6 +140,7 @@ static NEEDS: &[Need] = &[
     need(&["rw_sequencer"], "a number behind rw (rw=randread:8)", |job| {
         job.pattern.rw_modifier.0 != 0 || replays(job)
     }),
+    need(&["rwtmix"], "a mix (rw=rw or rw=randrw)", |job| job.mix().is_some()),
     need(&["rwmixread", "rwmixwrite"], "a mix (rw=rw or rw=randrw)", |job| mixes(job) || replays(job)),
     need(&["plid_select", "plids", "dp_scheme"], "dataplacement=fdp or streams", |job| {
         job.data_placement.dataplacement != DataPlacement::None

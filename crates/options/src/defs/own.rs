@@ -1,7 +1,7 @@
 //! Options that fio does not have.
 
 use crate::definition::{Category, Definition, Kind};
-use crate::values::{files_in_schedule, rate_schedule, sample};
+use crate::values::{files_in_schedule, rate_schedule, sample, shares};
 
 const fn own(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Own, kind, help)
@@ -24,6 +24,17 @@ pub static OWN: &[Definition] = &[
             ("all", "The hosts share it in equal parts"),
         ])
         .lands(put_keyword!(rates.rate_scope, RateScope)),
+    own(
+        "rwtmix",
+        Kind::Str,
+        "Percent of reads, writes and trims in a mix (60/30/10; the sum is 100). It makes rw=rw or rw=randrw trim as well; the \
+         latest of rwmixread, rwmixwrite and rwtmix counts",
+    )
+    .under("rwmixread")
+    .lands(|job, given| {
+        job.pattern.rwtmix = Some(shares(given.required()?, &mut given.notes)?);
+        Ok(())
+    }),
     own(
         "rate_schedule",
         Kind::Str,
