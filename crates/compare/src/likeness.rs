@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 /// The options that determine the work, with their names in reports and their defaults. Results with different values
 /// are not comparable.
-const DECIDING: [(&str, &str); 17] = [
+const DECIDING: [(&str, &str); 18] = [
     ("rw", "read"),
     ("bs", "4096"),
     ("bsrange", ""),
@@ -17,6 +17,7 @@ const DECIDING: [(&str, &str); 17] = [
     ("direct", "0"),
     ("rwmixread", "50"),
     ("rwmixwrite", "50"),
+    ("rwtmix", ""),
     ("random_distribution", "random"),
     ("rate", ""),
     ("rate_iops", ""),

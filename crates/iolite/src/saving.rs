@@ -9,6 +9,7 @@ use crate::console;
 use crate::left_out;
 use crate::messages::diagnostic;
 use crate::messages::program;
+use iolite_options::commands::Asked;
 use iolite_options::{Name, RunOptions};
 use iolite_report::{Exporter, Json, clock};
 use iolite_stats::Report;
@@ -85,6 +86,29 @@ impl Saving {
                 Ok(None)
             }
         }
+    }
+
+    /// Where a subcommand keeps its result, under this label unless `--label` names another; `None` = without `--save`.
+    ///
+    /// # Errors
+    /// It cannot be kept.
+    pub fn of_subcommand(
+        asked: &Asked,
+        label: &str,
+        check: &dyn Fn(&Path) -> Result<(), String>,
+    ) -> Result<Option<Saving>, String> {
+        if !asked.has("save") {
+            if let Some(option) = ["label", "store"].into_iter().find(|option| asked.has(option)) {
+                return Err(format!("--{option} belongs to --save, which was not given"));
+            }
+            return Ok(None);
+        }
+        let run = RunOptions {
+            save: Some(asked.value("label").unwrap_or(label).to_owned()),
+            store: asked.value("store").map(Into::into),
+            ..RunOptions::default()
+        };
+        Saving::prepare(Name::Iolite, &run, check)
     }
 
     /// The label of the run; empty = no label.

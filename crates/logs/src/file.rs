@@ -153,7 +153,7 @@ impl LogFile {
 }
 
 /// A table with at most one log file of each kind.
-pub(crate) type Table = [Option<LogFile>; 7];
+pub(crate) type Table = [Option<LogFile>; 9];
 
 /// A table with an open file for each of these logs.
 pub(crate) fn open_all(

@@ -18,12 +18,16 @@ pub enum LogKind {
     Total = 4,
     /// The time to the first byte of an answer, of units that are requests.
     FirstByte = 5,
+    /// I/Os per second that a schedule of rates asks for.
+    AskedIops = 6,
+    /// Bandwidth that a schedule of rates asks for.
+    AskedBandwidth = 7,
     /// Histograms of completion latency.
-    Histogram = 6,
+    Histogram = 8,
 }
 
 impl LogKind {
-    /// The kinds whose entries are single values: all but histograms.
+    /// The kinds whose entries are values of I/Os or windows of I/Os.
     pub const VALUES: [LogKind; 6] = [
         LogKind::Bandwidth,
         LogKind::Iops,
@@ -33,9 +37,19 @@ impl LogKind {
         LogKind::FirstByte,
     ];
 
-    /// The position in [`LogKind::VALUES`]; histograms come after them.
+    /// All kinds.
+    pub fn all() -> impl Iterator<Item = LogKind> {
+        LogKind::VALUES.into_iter().chain([LogKind::AskedIops, LogKind::AskedBandwidth, LogKind::Histogram])
+    }
+
+    /// The position in [`LogKind::all`].
     pub const fn index(self) -> usize {
         self as usize
+    }
+
+    /// Whether it logs what a schedule asks for, also while no I/O is done.
+    pub const fn is_asked(self) -> bool {
+        matches!(self, LogKind::AskedIops | LogKind::AskedBandwidth)
     }
 
     /// Whether an entry of a single I/O has the time when that was issued: its value begins or ends with it. (In fio's
@@ -54,6 +68,8 @@ impl LogKind {
             LogKind::Completion => "clat",
             LogKind::Total => "lat",
             LogKind::FirstByte => "ttfb",
+            LogKind::AskedIops => "asked_iops",
+            LogKind::AskedBandwidth => "asked_bw",
             LogKind::Histogram => "clat_hist",
         }
     }
@@ -78,7 +94,8 @@ mod tests {
         assert_eq!(name(LogKind::Histogram, Some(11)), PathBuf::from("dir/x_clat_hist.12.log"));
         assert_eq!(name(LogKind::Submission, None), PathBuf::from("dir/x_slat.log"));
         assert_eq!(LogKind::Total.file_name("x", Some(0), true), PathBuf::from("x_lat.1.log.fz"));
-        for (index, kind) in LogKind::VALUES.into_iter().enumerate() {
+        assert_eq!(name(LogKind::AskedBandwidth, Some(0)), PathBuf::from("dir/x_asked_bw.1.log"));
+        for (index, kind) in LogKind::all().enumerate() {
             assert_eq!(kind.index(), index);
         }
     }

@@ -8,6 +8,7 @@
 //! The worker's side is `recorder.rs`; `queue.rs` leads to the thread that writes (`writer.rs`), whose lines are made in `line.rs` and
 //! `histogram.rs`.
 
+mod asked;
 mod decimal;
 mod file;
 mod grid;
@@ -28,6 +29,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+pub use asked::Demand;
 pub use histogram::{HistogramLine, MOST_COARSENESS, percentile};
 pub use item::Io;
 pub use job::{Job, JobSigns};

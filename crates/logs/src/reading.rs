@@ -44,10 +44,10 @@ impl LogName {
                     Some((stem, Ok(number))) => (stem, Some(number)),
                     _ => (&name[..at], None),
                 };
-            let kinds = LogKind::VALUES.into_iter().chain([LogKind::Histogram]);
-            let (kind, prefix) = kinds
+            // The longest name: `x_asked_bw` is not the bandwidth of `x_asked`.
+            let (kind, prefix) = LogKind::all()
                 .filter_map(|kind| Some((kind, stem.strip_suffix(kind.suffix())?.strip_suffix('_')?)))
-                .next()?;
+                .min_by_key(|(_, prefix)| prefix.len())?;
             Some(LogName { prefix: prefix.to_owned(), kind, worker, host })
         })
     }

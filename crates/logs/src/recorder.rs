@@ -4,6 +4,7 @@
 //! entries as lines and writes them. At the end, the recorder reports how long the worker had to wait for the thread.
 
 use crate::Job;
+use crate::asked::{Asked, Demand};
 use crate::file::{self, LogFile};
 use crate::grid::Grid;
 use crate::histogram::Counts;
@@ -23,6 +24,9 @@ use std::time::Duration;
 /// The number of histograms that can be on their way to the writer, or belong to the window before the current one, in
 /// addition to the three (one per direction) that are being filled.
 const SPARE_HISTOGRAMS: usize = 9;
+
+/// The length of a window of a schedule, if no other is given, in nanoseconds.
+const ASKED_NS: u64 = 1_000_000_000;
 
 /// The values to log, and the files.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize, PartialEq, Eq)]
@@ -69,6 +73,7 @@ pub struct Recorder {
     each: bool,
     windows: Option<Windows>,
     histograms: Option<Histograms>,
+    asked: Option<Asked>,
     zero: u64,
     zero_is_fixed: bool,
 }
@@ -127,9 +132,19 @@ impl Recorder {
                 full,
                 spare,
             }),
+            asked: None,
             zero: settings.zero.unwrap_or(0),
             zero_is_fixed: settings.zero.is_some(),
         })
+    }
+
+    /// Also records what a schedule asks for, if there is a log for it.
+    #[must_use]
+    pub fn with_demand(mut self, settings: &Settings, demand: Demand) -> Recorder {
+        let period = if settings.average_ns > 0 { settings.average_ns } else { ASKED_NS };
+        let kind = settings.files.iter().map(|(kind, _)| *kind).find(|kind| kind.is_asked());
+        self.asked = kind.map(|kind| Asked::new(kind, demand, period));
+        self
     }
 
     /// Starts the windows, and the times of the log unless [`Settings::zero`] is set. `now` is in nanoseconds of the
@@ -143,6 +158,9 @@ impl Recorder {
         }
         if let Some(histograms) = &mut self.histograms {
             histograms.grid.begin(now);
+        }
+        if let Some(asked) = &mut self.asked {
+            asked.begin(now, self.zero);
         }
     }
 
@@ -176,6 +194,11 @@ impl Recorder {
             counts.total += 1;
             counts.buckets[bucket_of(done.clat())] += 1;
             counts.length = io.length;
+        }
+        if let Some(asked) = &mut self.asked
+            && asked.is_over(io.complete)
+        {
+            asked.log_until(io.complete, |item| self.queue.push(item));
         }
         !self.queue.has_failed()
     }
@@ -255,6 +278,9 @@ impl Recorder {
             windows.finish(now, |item| self.queue.push(item));
         }
         self.finish_histograms(now);
+        if let Some(asked) = &mut self.asked {
+            asked.finish(now, |item| self.queue.push(item));
+        }
         self.queue.end()?;
         Ok(self.queue.waited())
     }

@@ -101,7 +101,7 @@ fn write_io(files: &mut Table, maker: &mut LineMaker, done: &Done) -> Result<(),
         issue_ns: issue,
         ..Sample::default()
     };
-    let [bandwidth, iops, submission, completion, total, first_byte, _] = files;
+    let [bandwidth, iops, submission, completion, total, first_byte, ..] = files;
     if let Some(file) = bandwidth {
         // Thousands of bytes per second, as is usual in logs of single I/Os; 0 for an I/O that took no time.
         let value = done.length.saturating_mul(1_000_000).checked_div(clat).unwrap_or(0);

@@ -6,8 +6,10 @@ use crate::engines::{
     AsFio, Capability, EngineInfo, Facets, IoUringCmdOptions, NetOptions, NvmeWriteMode, Protocol, chosen,
 };
 use crate::name::refusal;
-use crate::{BlockSizes, DataPlacement, JobOptions, Range, ReadWrite, SubmitMode, ZoneMode, registry};
-use iolite_types::{BlockSize, Direction};
+use crate::{
+    BlockSizes, DataPlacement, JobOptions, PatternOptions, Range, ReadWrite, SubmitMode, ZoneMode, registry,
+};
+use iolite_types::{BlockSize, Direction, PerDirection};
 use std::fmt;
 
 impl ReadWrite {
@@ -277,6 +279,11 @@ impl JobOptions {
         self.logs.any() && !self.files.create_only
     }
 
+    /// The schedule of rates, if its times are those of the job: pauses do not move it (`rate_ignore_thinktime`).
+    pub fn fixed_schedule(&self) -> Option<&crate::RateSchedule> {
+        self.rates.rate_schedule.as_ref().filter(|_| !self.rates.rate_ignore_thinktime)
+    }
+
     /// Whether the stages of I/Os are measured.
     pub fn measures_stages(&self) -> bool {
         (self.measurement.stages || self.logs.write_stages_log.is_some()) && !self.files.create_only
@@ -331,9 +338,29 @@ impl JobOptions {
         self.loads_state() || (self.verifies_writes() && (verification.do_verify || verification.verify_only))
     }
 
-    /// Whether the next I/O can be either a read or a write. A mix in which one direction has 100% leaves no choice.
+    /// The percentages of the directions of a mix that are drawn.
+    pub fn mix(&self) -> Option<PerDirection<u32>> {
+        let PatternOptions { rw, rwmixread: reads, rwtmix, .. } = &self.pattern;
+        match rw {
+            ReadWrite::Rw | ReadWrite::RandRw => Some(PerDirection::new(*reads, 100 - reads, 0)),
+            ReadWrite::RwTrim | ReadWrite::RandRwTrim => *rwtmix,
+            _ => None,
+        }
+    }
+
+    /// Whether the direction of the next I/O is drawn. A mix in which one direction has 100% leaves no choice.
     pub fn has_choice(&self) -> bool {
-        self.pattern.rw.reads() && self.pattern.rw.writes() && (1..100).contains(&self.pattern.rwmixread)
+        self.mix().is_some_and(|shares| !shares.values.contains(&100))
+    }
+
+    /// The option by which the workload trims, as it was given.
+    pub fn trim_option(&self) -> (&'static str, String) {
+        match self.pattern.rwtmix {
+            Some(PerDirection { values: [reads, writes, trims] }) if self.pattern.rw.reads() => {
+                ("rwtmix", format!("rwtmix={reads}/{writes}/{trims}"))
+            }
+            _ => ("rw", format!("rw={}", self.pattern.rw.name())),
+        }
     }
 
     /// Whether the I/Os of a direction have a rate.
@@ -344,8 +371,7 @@ impl JobOptions {
 
     /// Whether rates decide the direction of the next I/O of a mix.
     pub fn is_steered(&self) -> bool {
-        let mixed = [Direction::Read, Direction::Write];
-        self.has_choice() && mixed.into_iter().any(|direction| self.has_rate(direction))
+        self.has_choice() && self.pattern.rw.directions().any(|direction| self.has_rate(direction))
     }
 
     /// Whether the job ends after a number of I/Os, not counting those of its ramp.

@@ -87,7 +87,7 @@ static NEEDS: &[Need] = &[
             "log_store_compressed",
             "log_alternate_epoch",
         ],
-        "a log (write_bw_log, write_lat_log, write_iops_log or write_hist_log)",
+        "a log (write_bw_log, write_lat_log, write_iops_log, write_hist_log or write_asked_log)",
         |job| LogOptions::any(&job.logs),
     ),
     need(&["log_alternate_epoch_clock_id"], "log_alternate_epoch", |job| job.logs.log_alternate_epoch),
@@ -96,6 +96,9 @@ static NEEDS: &[Need] = &[
     }),
     need(&["latency_window", "latency_run", "latency_percentile"], "latency_target", |job| {
         job.rates.latency_target > 0
+    }),
+    need(&["write_asked_log"], "a rate_schedule with rate_ignore_thinktime=0", |job| {
+        job.fixed_schedule().is_some()
     }),
     need(&["rate_process", "rate_ignore_thinktime"], "rate, rate_iops or rate_schedule", has_rate),
     need(&["rate_cycle"], "rate_min or rate_iops_min", |job| {
@@ -137,6 +140,7 @@ static NEEDS: &[Need] = &[
     need(&["rw_sequencer"], "a number behind rw (rw=randread:8)", |job| {
         job.pattern.rw_modifier.0 != 0 || replays(job)
     }),
+    need(&["rwtmix"], "a mix (rw=rw or rw=randrw)", |job| job.mix().is_some()),
     need(&["rwmixread", "rwmixwrite"], "a mix (rw=rw or rw=randrw)", |job| mixes(job) || replays(job)),
     need(&["plid_select", "plids", "dp_scheme"], "dataplacement=fdp or streams", |job| {
         job.data_placement.dataplacement != DataPlacement::None

@@ -5,7 +5,7 @@
 
 use crate::engines::{Capability, Data, HttpOptions, IscsiOptions, NbdOptions};
 use crate::values::LIST_TOO_LONG;
-use crate::{Diagnostic, JobOptions, Origin, Verify, engines};
+use crate::{Diagnostic, JobOptions, Origin, ReadWrite, Verify, engines};
 use iolite_types::Direction;
 
 /// Applies all rules.
@@ -15,6 +15,7 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
         warnings.push(Diagnostic { origin: origin(job, "ioengine"), message });
     }
     settle_names(job, warnings);
+    settle_mix(job);
     settle_random_map(job, warnings);
     settle_depth(job, warnings);
     settle_buffers(job, warnings);
@@ -107,6 +108,17 @@ fn settle_names(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
             format!("nrfiles={used}: behind filename, only the first {used} of its {given} names are used");
         warnings.push(Diagnostic { origin: origin(job, "nrfiles"), message });
     }
+}
+
+/// Shares of trims turn a mix of reads and writes into one of three directions.
+fn settle_mix(job: &mut JobOptions) {
+    let Some(shares) = job.pattern.rwtmix else { return };
+    job.pattern.rw = match job.pattern.rw {
+        ReadWrite::Rw if shares[Direction::Trim] > 0 => ReadWrite::RwTrim,
+        ReadWrite::RandRw if shares[Direction::Trim] > 0 => ReadWrite::RandRwTrim,
+        other => other,
+    };
+    job.pattern.rwmixread = shares[Direction::Read];
 }
 
 /// Offsets that are not multiples of the block size do not fit a map of blocks.

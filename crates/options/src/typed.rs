@@ -101,28 +101,36 @@ pub enum ReadWrite {
     RandRw,
     TrimWrite,
     RandTrimWrite,
+    /// `rw` with `rwtmix`.
+    RwTrim,
+    /// `randrw` with `rwtmix`.
+    RandRwTrim,
 }
 
 impl ReadWrite {
     /// Whether offsets are random.
     pub fn is_random(self) -> bool {
         use ReadWrite::*;
-        matches!(self, RandRead | RandWrite | RandTrim | RandRw | RandTrimWrite)
+        matches!(self, RandRead | RandWrite | RandTrim | RandRw | RandTrimWrite | RandRwTrim)
     }
     /// Whether the job reads.
     pub fn reads(self) -> bool {
         use ReadWrite::*;
-        matches!(self, Read | RandRead | Rw | RandRw)
+        matches!(self, Read | RandRead | Rw | RandRw | RwTrim | RandRwTrim)
     }
     /// Whether the job writes.
     pub fn writes(self) -> bool {
         use ReadWrite::*;
-        matches!(self, Write | RandWrite | Rw | RandRw | TrimWrite | RandTrimWrite)
+        !matches!(self, Read | RandRead | Trim | RandTrim)
     }
     /// Whether the job trims.
     pub fn trims(self) -> bool {
         use ReadWrite::*;
-        matches!(self, Trim | RandTrim | TrimWrite | RandTrimWrite)
+        matches!(self, Trim | RandTrim | RwTrim | RandRwTrim) || self.writes_what_it_trims()
+    }
+    /// Whether each trim is followed by a write to the same place.
+    pub fn writes_what_it_trims(self) -> bool {
+        matches!(self, ReadWrite::TrimWrite | ReadWrite::RandTrimWrite)
     }
     /// The keyword that reports print (`rw` for the sequential mix, whichever spelling was given).
     pub fn name(self) -> &'static str {
@@ -134,8 +142,8 @@ impl ReadWrite {
             RandRead => "randread",
             RandWrite => "randwrite",
             RandTrim => "randtrim",
-            Rw => "rw",
-            RandRw => "randrw",
+            Rw | RwTrim => "rw",
+            RandRw | RandRwTrim => "randrw",
             TrimWrite => "trimwrite",
             RandTrimWrite => "randtrimwrite",
         }

@@ -8,6 +8,8 @@ const LOG_KINDS = {
   clat: { title: "Completion latency over time", unit: "Logarithmic", format: latency, log: true, replaces: "latency" },
   lat: { title: "Total latency over time", unit: "Logarithmic", format: latency, log: true },
   ttfb: { title: "Time to the first byte", unit: "Logarithmic", format: latency, log: true },
+  asked_bw: { title: "Bandwidth asked for", unit: "Bytes per second", format: bandwidth, binary: true },
+  asked_iops: { title: "IOPS asked for", unit: "I/Os per second", format: plain },
   clat_hist: { title: "Latency over time", unit: "Completion latency, logarithmic: from below, p50, p99, p99.9 and the largest", format: latency, log: true, replaces: "latency" },
 };
 
@@ -54,14 +56,39 @@ function shownOf(log) {
   return `${from}, drawn as ${counted(log.xs.length)} ${middle}; the pale band has the lowest and the highest.`;
 }
 
+/** A log of rates beside that of what a schedule asked for: common times, and the values of both. */
+function besideAsked(log, asked) {
+  const xs = [...new Set([...log.xs, ...asked.xs])].sort((one, other) => one - other);
+  // The log has no entries where nothing was done.
+  const usual = log.xs.slice(1).reduce((least, at, index) => Math.min(least, at - log.xs[index]), asked.xs[1] - asked.xs[0] || Infinity) * 0.99;
+  let [own, next] = [0, 0];
+  const ys = xs.map((at) => {
+    while (own < log.xs.length && log.xs[own] < at) own += 1;
+    if (log.xs[own] === at) return log.ys[own];
+    return own > 0 && at - log.xs[own - 1] < usual ? log.ys[own - 1] : 0;
+  });
+  const demand = xs.map((at) => {
+    while (next < asked.xs.length && asked.xs[next] < at) next += 1;
+    return asked.ys[next] ?? null;
+  });
+  return { xs, ys, demand };
+}
+
 /** The pictures of the logs of a job, or of several jobs. */
 function logPictures(logs) {
   const end = Math.max(0, ...logs.map((log) => Math.max(log.end / 1000, log.xs?.at(-1) ?? 0)));
   const x = timeAxis([0, end > 0 ? end : 1]);
+  const partner = (log, kind) => log.xs && logs.find((other) => other.xs && other.kind === kind && other.job === log.job && other.direction === log.direction);
   return logs.flatMap((log) => {
     const kind = LOG_KINDS[log.kind];
     const pictures = [];
-    if (log.xs) {
+    const asked = partner(log, `asked_${log.kind}`);
+    if (asked) {
+      const { xs, ys, demand } = besideAsked(log, asked);
+      const lines = [{ name: log.direction, style: log.direction, ys }, { name: `${log.direction}: asked`, style: "asked", ys: demand }];
+      pictures.push(chart({ title: `${kind.title}: ${log.direction}`, note: `${kind.unit}. The dotted line is what rate_schedule asked for. ${shownOf(log)}`, xs, x, lines,
+        y: { format: kind.format, binary: kind.binary } }));
+    } else if (log.xs && !(log.kind.startsWith("asked_") && partner(log, log.kind.slice(6)))) {
       const isDots = log.isSingle && kind.log && log.xs.length >= log.entries;
       const line = { name: log.direction, style: log.direction, ys: log.ys, isDots, ...(log.lows ? { lows: log.lows, highs: log.highs } : {}) };
       const inWords = (value) => (value === null ? "–" : kind.format(value));

@@ -302,7 +302,8 @@ impl<'a> Log<'a> {
                 classes.add(at, bucket_of(entry.value), 1);
             }
             (_, 0) => {
-                let unit = if kind == LogKind::Bandwidth { 1024.0 } else { 1.0 };
+                let is_bandwidth = matches!(kind, LogKind::Bandwidth | LogKind::AskedBandwidth);
+                let unit = if is_bandwidth { 1024.0 } else { 1.0 };
                 if track.window == 0 {
                     track.window = at - before.min(at);
                 }
@@ -360,7 +361,8 @@ impl<'a> Log<'a> {
         for (direction, words) in [(0, "reads"), (1, "writes"), (2, "trims")] {
             let has_moved = iolite_stored::has_moved(&value[DIRECTIONS[direction]])
                 || iolite_stored::has_moved(&value["mixed"]);
-            if self.tracks.contains_key(&direction) && !has_moved && longest > 0.0 {
+            let is_of_ios = !self.file.kind.is_asked();
+            if is_of_ios && self.tracks.contains_key(&direction) && !has_moved && longest > 0.0 {
                 doubts.push(format!(
                     "{}: it has {words}, and {name} has none, {probably}",
                     self.file.path.display()
@@ -377,7 +379,7 @@ impl<'a> Log<'a> {
 
 /// The drawing of all logs of one kind, job and direction.
 fn drawn(job: Option<usize>, kind: LogKind, direction: usize, tracks: Vec<Track>, room: Room) -> Value {
-    let is_rate = matches!(kind, LogKind::Bandwidth | LogKind::Iops);
+    let is_rate = kind.is_asked() || matches!(kind, LogKind::Bandwidth | LogKind::Iops);
     let is_single = tracks.iter().any(|track| track.is_single);
     let mut told = json!({
         "job": job,

@@ -54,7 +54,8 @@ pub(crate) fn trims(options: &JobOptions) -> Option<Need> {
     };
     // A trim of zones that exist only in the run trims nothing of the file.
     if options.pattern.rw.trims() && !options.zones.is_zbd() {
-        return need("rw", format!("rw={}", options.pattern.rw.name()), "give another rw");
+        let (option, text) = options.trim_option();
+        return need(option, text, "trim nothing");
     }
     let share = verification.trim_percentage;
     let after_writes = options.verifies_writes() && share > 0;

@@ -30,7 +30,8 @@ pub(crate) fn obstacles(options: &JobOptions, engine: &EngineInfo, run: &RunOpti
         found.push(("atomic", format!("atomic=1: ioengine={name} cannot ask for atomic writes; {can} can")));
     }
     if options.pattern.rw.trims() && !engine.facets.can(Capability::Trim) {
-        found.push(("rw", format!("rw={}: ioengine={name} cannot trim", options.pattern.rw.name())));
+        let (option, text) = options.trim_option();
+        found.push((option, format!("{text}: ioengine={name} cannot trim")));
     }
     found.extend(extras::of_ranges(options, engine));
     found.extend(extras::of_placement(options, engine));

@@ -70,9 +70,10 @@ fn path(options: &JobOptions, worker: usize, kind: LogKind, prefix: &str) -> Pat
 }
 
 /// The kinds of logs, with the option that asks for each and the prefix of its file's name. A latency that is not
-/// measured is not logged.
+/// measured is not logged, nor what no schedule asks for.
 fn kinds(options: &JobOptions) -> Vec<(LogKind, &'static str, &str)> {
     let logs = &options.logs;
+    let counts_bytes = options.fixed_schedule().map(|schedule| schedule.is_bytes);
     [
         (LogKind::Bandwidth, "write_bw_log", &logs.write_bw_log, false),
         (LogKind::Iops, "write_iops_log", &logs.write_iops_log, false),
@@ -80,6 +81,8 @@ fn kinds(options: &JobOptions) -> Vec<(LogKind, &'static str, &str)> {
         (LogKind::Completion, "write_lat_log", &logs.write_lat_log, options.measurement.disable_clat),
         (LogKind::Total, "write_lat_log", &logs.write_lat_log, options.measurement.disable_lat),
         (LogKind::FirstByte, "write_lat_log", &logs.write_lat_log, !options.has_first_bytes()),
+        (LogKind::AskedIops, "write_asked_log", &logs.write_asked_log, counts_bytes != Some(false)),
+        (LogKind::AskedBandwidth, "write_asked_log", &logs.write_asked_log, counts_bytes != Some(true)),
         (LogKind::Histogram, "write_hist_log", &logs.write_hist_log, false),
     ]
     .into_iter()

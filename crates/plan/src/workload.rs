@@ -63,6 +63,10 @@ fn generated(options: &JobOptions, facets: Facets, layout: &Layout, seed: u64) -
         ReadWrite::Write | ReadWrite::RandWrite => Mix::Single(Direction::Write),
         ReadWrite::Trim | ReadWrite::RandTrim => Mix::Single(Direction::Trim),
         ReadWrite::Rw | ReadWrite::RandRw => Mix::ReadWrite(options.pattern.rwmixread),
+        ReadWrite::RwTrim | ReadWrite::RandRwTrim => {
+            let shares = options.mix().unwrap_or_default();
+            Mix::ReadWriteTrim(shares[Direction::Read], shares[Direction::Write])
+        }
         ReadWrite::TrimWrite | ReadWrite::RandTrimWrite => Mix::TrimWrite,
     };
     let random = rw.is_random();

@@ -89,6 +89,11 @@ pub(crate) fn obstacles(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'sta
             "trim_percentage: with zonemode=zbd only whole zones are trimmed; leave trim_percentage out";
         found.push(("trim_percentage", message.to_owned()));
     }
+    if options.mix().is_some() && options.pattern.rw.trims() {
+        let message = "rwtmix: with zonemode=zbd a trim is the reset of a whole zone; use rw=trimwrite, or a job of trims beside \
+                       one of reads and writes";
+        found.push(("rwtmix", message.to_owned()));
+    }
     let is_random = options.pattern.rw.is_random() && options.pattern.rw.writes();
     let several = options.most_in_flight(engine.facets) > 1;
     if options.relies_on_earlier_run() && is_random && (several || options.schedule.numjobs > 1) {

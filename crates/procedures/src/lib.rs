@@ -6,6 +6,7 @@
 //! again after an interruption.
 
 pub mod ai;
+pub mod compare;
 pub mod meta;
 pub mod pts;
 

@@ -55,7 +55,7 @@ fn harmless(text: &str) -> String {
 /// What a job does, in the words of its options: `randread bs=4k ioengine=io_uring iodepth=16`.
 fn workload(job: &Job<'_>, outcome: &Outcome<'_>) -> String {
     /// The options that say most, with their aliases.
-    const WORDS: [&[&str]; 15] = [
+    const WORDS: [&[&str]; 16] = [
         &["bs", "blocksize"],
         &["bsrange", "blocksize_range"],
         &["bssplit"],
@@ -66,6 +66,7 @@ fn workload(job: &Job<'_>, outcome: &Outcome<'_>) -> String {
         &["buffered"],
         &["rwmixread"],
         &["rwmixwrite"],
+        &["rwtmix"],
         &["rate"],
         &["rate_iops"],
         &["fsync"],

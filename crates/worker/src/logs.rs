@@ -4,11 +4,12 @@ use super::files::FileTable;
 use super::placement::keep_off;
 use super::record::TraceRecorder;
 use super::{Stop, Worker};
-use iolite_logs::{Job, JobSigns, LogError, Outlet, Recorder, Settings};
+use iolite_logs::{Demand, Job, JobSigns, LogError, Outlet, Recorder, Settings};
 use iolite_os::message::Message;
 use iolite_os::processors;
 use iolite_os::shared::{Arena, Control};
 use iolite_os::time;
+use iolite_types::Direction;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::time::Duration;
@@ -32,8 +33,12 @@ impl Worker<'_> {
             // The worker's time at which the other clock showed zero. The plan has checked that the other clock exists.
             let zero = rules.epoch.map(|clock| self.own_clock().now().wrapping_sub(time::clock_ns(clock)));
             let settings = Settings { zero, ..settings.clone() };
-            let entries = Recorder::start(&settings, &self.job_of_logs(), self.place_of_writers());
-            started.entries = Some(entries.map_err(|error| self.not_opened("log", &error))?);
+            let entries = Recorder::start(&settings, &self.job_of_logs(), self.place_of_writers())
+                .map_err(|error| self.not_opened("log", &error))?;
+            started.entries = Some(match self.demand() {
+                Some(demand) => entries.with_demand(&settings, demand),
+                None => entries,
+            });
         }
         if let Some(path) = &rules.trace {
             let outlet = Outlet::open(path.as_ref(), true, &self.job_of_logs())
@@ -42,6 +47,14 @@ impl Worker<'_> {
             started.trace = Some(trace.map_err(|error| failed("write_iolog", &error))?);
         }
         Ok(started)
+    }
+
+    /// What its schedule of rates asks for.
+    fn demand(&self) -> Option<Demand> {
+        let pace = self.resolved.pace.as_ref()?;
+        let course = pace.schedule.clone()?;
+        let directions = Direction::ALL.into_iter().filter(|direction| pace.limits[*direction].is_some());
+        Some(Demand { until: Box::new(move |ns| course.until(ns)), directions: directions.collect() })
     }
 
     /// This worker, as seen by the threads that write its logs.

@@ -21,8 +21,9 @@ const SETTLING_NS: u64 = 2 * SECOND_NS;
 pub struct Pace {
     limits: PerDirection<Option<Limit>>,
     minima: PerDirection<Option<Minimum>>,
-    /// The directions of a mix, in which one may continue while the other waits.
-    mix: Option<[Direction; 2]>,
+    /// The percentages of a mix, in which one direction may continue while others wait.
+    mix: Option<PerDirection<u32>>,
+    random: u64,
     think: Option<Think>,
     ignore_thinktime: bool,
 }
@@ -126,7 +127,8 @@ impl Pace {
         Pace {
             limits: PerDirection { values: rules.limits.values.map(|rule| rule.map(limit)) },
             minima: PerDirection { values: rules.minima.values.map(|rule| rule.map(minimum)) },
-            mix: rules.has_choice.then_some([Direction::Read, Direction::Write]),
+            mix: rules.mix,
+            random: 0x9e37_79b9_7f4a_7c15,
             think: rules.think.map(|rules| Think { rules, seen: 0, since: 0 }),
             ignore_thinktime: rules.ignore_thinktime,
         }
@@ -154,19 +156,28 @@ impl Pace {
     }
 
     /// When the next I/O may be issued, and in which direction.
-    pub fn turn(&self, now: u64) -> Turn {
+    pub fn turn(&mut self, now: u64) -> Turn {
         let due = |direction: Direction| self.limits[direction].as_ref().map_or(0, |limit| limit.due);
-        let Some([one, other]) = self.mix else {
-            // One direction, or trims and writes that alternate.
-            let at = Direction::ALL.into_iter().map(due).max().unwrap_or(0);
-            return Turn { at, direction: None };
-        };
-        let (first, second) = (due(one), due(other));
-        match (first <= now, second <= now) {
-            (true, true) => Turn { at: first.max(second), direction: None },
-            _ if first <= second => Turn { at: first, direction: Some(one) },
-            _ => Turn { at: second, direction: Some(other) },
+        let shares = self.mix.unwrap_or(PerDirection::all(1));
+        let mixed = || Direction::ALL.into_iter().filter(|direction| shares[*direction] > 0);
+        let last = mixed().map(due).max().unwrap_or(0);
+        // One direction, or trims and writes that alternate, or none has to wait.
+        if self.mix.is_none() || last <= now {
+            return Turn { at: last, direction: None };
         }
+        let is_due = |direction: &Direction| due(*direction) <= now;
+        let ready: u32 = mixed().filter(is_due).map(|direction| shares[direction]).sum();
+        let next = if ready == 0 {
+            mixed().min_by_key(|direction| due(*direction))
+        } else {
+            let mut number = (random_bits(&mut self.random) % u64::from(ready)) as u32;
+            mixed().filter(is_due).find(|direction| {
+                let is_it = number < shares[*direction];
+                number = number.wrapping_sub(shares[*direction]);
+                is_it
+            })
+        };
+        Turn { at: next.map_or(0, due), direction: next }
     }
 
     /// Counts an issued I/O. Returns the time at which its rate scheduled it; `None` = its direction has no rate.
@@ -302,13 +313,17 @@ impl Limit {
     }
 }
 
-/// A value with an exponential distribution and the mean 1: -ln(u), where u comes from xorshift64* (Vigna, 2016).
-fn exponential(random: &mut u64) -> f64 {
+/// The next 53 bits of xorshift64* (Vigna, 2016).
+fn random_bits(random: &mut u64) -> u64 {
     *random ^= *random >> 12;
     *random ^= *random << 25;
     *random ^= *random >> 27;
-    let bits = random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11;
-    -((bits + 1) as f64 / (1u64 << 53) as f64).ln()
+    random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11
+}
+
+/// A value with an exponential distribution and the mean 1: -ln(u).
+fn exponential(random: &mut u64) -> f64 {
+    -((random_bits(random) + 1) as f64 / (1u64 << 53) as f64).ln()
 }
 
 #[cfg(test)]
@@ -370,6 +385,30 @@ mod tests {
         assert_eq!(pace.turn(1000), Turn { at: 1000, direction: Some(Direction::Write) });
         pace.issued(Direction::Write, 4096);
         assert_eq!(pace.turn(1000), Turn { at: 100_001_000, direction: Some(Direction::Read) });
+    }
+
+    /// Those that are due go on by their shares while another one waits.
+    #[test]
+    fn three_directions_wait_for_themselves_only() {
+        let mut pace = pace(|o| {
+            (o.pattern.rw, o.pattern.rwtmix) = (ReadWrite::RandRwTrim, Some(PerDirection::new(50, 40, 10)));
+            o.rates.rate_iops[Direction::Read] = 10;
+        });
+        assert_eq!(pace.turn(1000).direction, None);
+        pace.issued(Direction::Read, 4096);
+        let turns: Vec<Direction> = (0..1000).map(|_| pace.turn(1000).direction.unwrap()).collect();
+        let writes = turns.iter().filter(|turn| **turn == Direction::Write).count();
+        assert!(!turns.contains(&Direction::Read) && (700..900).contains(&writes), "{writes}");
+        assert_eq!(pace.turn(100_001_000).direction, None);
+        // If none is due, the next one is that which is due first.
+        let mut pace = self::pace(|o| {
+            (o.pattern.rw, o.pattern.rwtmix) = (ReadWrite::RwTrim, Some(PerDirection::new(0, 40, 60)));
+            o.rates.rate_iops = PerDirection::new(1, 10, 20);
+        });
+        for direction in [Direction::Write, Direction::Trim] {
+            pace.issued(direction, 4096);
+        }
+        assert_eq!(pace.turn(1000), Turn { at: 50_001_000, direction: Some(Direction::Trim) });
     }
 
     /// A rate does not add writes to a mix without writes.

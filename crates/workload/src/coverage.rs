@@ -94,6 +94,7 @@ pub(crate) fn directions(spec: &Spec) -> &'static [Direction] {
         Mix::Single(Direction::Write) => &[Direction::Write],
         Mix::Single(Direction::Trim) | Mix::TrimWrite => &[Direction::Trim],
         Mix::ReadWrite(_) => &[Direction::Read, Direction::Write],
+        Mix::ReadWriteTrim(..) => &Direction::ALL,
     }
 }
 

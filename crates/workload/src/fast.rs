@@ -313,7 +313,7 @@ pub fn fast(spec: &Spec) -> Option<FastGenerator> {
     let single = match spec.mix {
         Mix::Single(direction) => Some(OneDirection(direction)),
         Mix::ReadWrite(_) => None,
-        Mix::TrimWrite => return None,
+        Mix::ReadWriteTrim(..) | Mix::TrimWrite => return None,
     };
     let strategy = Strategy::of(spec);
     let Some(size) = sizes.fixed() else {

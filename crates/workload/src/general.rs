@@ -323,6 +323,9 @@ impl General {
             Mix::ReadWrite(percent) => {
                 self.steered.unwrap_or_else(|| draw_mix(&mut self.streams.mix, percent))
             }
+            Mix::ReadWriteTrim(reads, writes) => {
+                self.steered.unwrap_or_else(|| draw_shares(&mut self.streams.mix, reads, writes))
+            }
             Mix::TrimWrite => Direction::Trim,
         }
     }
@@ -509,6 +512,16 @@ fn jump_in_zone(
 #[inline(always)]
 pub(crate) fn draw_mix(rng: &mut Rng, percent: u32) -> Direction {
     if rng.percent(percent) { Direction::Read } else { Direction::Write }
+}
+
+/// Reads in `reads` of 100 cases, writes in `writes`, else trims.
+#[inline(always)]
+pub(crate) fn draw_shares(rng: &mut Rng, reads: u32, writes: u32) -> Direction {
+    match rng.below(100) {
+        number if number < u64::from(reads) => Direction::Read,
+        number if number < u64::from(reads + writes) => Direction::Write,
+        _ => Direction::Trim,
+    }
 }
 
 /// The position `skip` bytes after `end`, wrapped into a region of `length` bytes, or `length` if it does not wrap.

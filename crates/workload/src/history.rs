@@ -82,7 +82,7 @@ impl Need {
     }
 }
 
-/// Whether a pass may write a byte more than once.
+/// Whether a pass may write a byte more than once, or trim it as well.
 pub fn can_repeat(spec: &Spec) -> bool {
     if has_laps(spec) || spec.identical || spec.zones.is_some() || spec.device_zones.is_some() {
         return true;
@@ -90,7 +90,8 @@ pub fn can_repeat(spec: &Spec) -> bool {
     let directions = directions(spec);
     let random = directions.iter().any(|&direction| spec.random_percent[direction] > 0);
     if !random {
-        return spec.sequential_skip != 0;
+        // The trims of a mix go over the same bytes as its writes.
+        return spec.sequential_skip != 0 || matches!(spec.mix, Mix::ReadWriteTrim(..));
     }
     let all_random = directions.iter().all(|&direction| spec.random_percent[direction] >= 100);
     if !all_random || spec.ios_per_random > 1 {
@@ -103,7 +104,7 @@ pub fn can_repeat(spec: &Spec) -> bool {
             directions.iter().any(|&direction| spec.block_size[direction] != BlockSize::Fixed(block))
         }
         // I/Os of several directions do not fit the gaps of a map exactly. With softrandommap, there may be no map.
-        Strategy::Bitmap(_) => spec.cover_softly || matches!(spec.mix, Mix::ReadWrite(_)),
+        Strategy::Bitmap(_) => spec.cover_softly || spec.mix.is_drawn(),
         Strategy::Sequential | Strategy::Uniform | Strategy::Chosen | Strategy::Regions(_) => true,
     }
 }
@@ -123,6 +124,7 @@ pub fn step(spec: &Spec) -> u64 {
     let involved: &[Direction] = match spec.mix {
         Mix::TrimWrite => &[Direction::Trim, Direction::Write],
         Mix::ReadWrite(_) => &[Direction::Read, Direction::Write],
+        Mix::ReadWriteTrim(..) => &Direction::ALL,
         Mix::Single(_) => &[Direction::Write],
     };
     // With `size_by_randomness`, I/Os of any direction have the sizes of reads and writes.

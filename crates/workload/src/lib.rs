@@ -119,7 +119,7 @@ pub trait Generator {
     /// streams of random numbers continue, so the pass has a different order.
     fn restart(&mut self);
 
-    /// From now on, a mix of reads and writes gives only this direction; `None` lets the mix choose again. Only
+    /// From now on, a mix gives only this direction; `None` lets the mix choose again. Only
     /// [`General`] can be steered. Workloads with one direction have nothing to choose.
     fn steer(&mut self, direction: Option<Direction>) {
         let _ = direction;

@@ -153,8 +153,17 @@ pub enum Mix {
     Single(Direction),
     /// Reads and writes; the number is the percentage of reads.
     ReadWrite(u32),
+    /// Reads, writes and trims; the numbers are the percentages of reads and of writes, and the rest are trims.
+    ReadWriteTrim(u32, u32),
     /// Each block is trimmed, then written.
     TrimWrite,
+}
+
+impl Mix {
+    /// Whether the direction of each I/O is drawn.
+    pub fn is_drawn(self) -> bool {
+        matches!(self, Mix::ReadWrite(_) | Mix::ReadWriteTrim(..))
+    }
 }
 
 /// How random offsets are distributed over a region; see [`offset`](crate::offset).

@@ -5,7 +5,10 @@
 //! many bytes as if each file had come once; but files that are created or removed still come only once.
 
 use crate::{
-    Error, FileOrder, Generator, Io, Mix, Next, Spec, general::draw_mix, rng::SplitMix64, rotation::Rotation,
+    Error, FileOrder, Generator, Io, Mix, Next, Spec,
+    general::{draw_mix, draw_shares},
+    rng::SplitMix64,
+    rotation::Rotation,
 };
 use crate::{general::Streams, general::io_limit};
 use iolite_types::Direction;
@@ -132,6 +135,9 @@ impl EachFile {
             Mix::Single(direction) => direction,
             Mix::ReadWrite(percent) => {
                 self.steered.unwrap_or_else(|| draw_mix(&mut self.streams.mix, percent))
+            }
+            Mix::ReadWriteTrim(reads, writes) => {
+                self.steered.unwrap_or_else(|| draw_shares(&mut self.streams.mix, reads, writes))
             }
             // Trims and writes take turns.
             Mix::TrimWrite if self.ios.is_multiple_of(2) => Direction::Trim,

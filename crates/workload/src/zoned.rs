@@ -21,7 +21,7 @@ use self::writes::InZone;
 pub use self::zones::{Claim, ZoneState, ZoneUse, Zones};
 
 use crate::coverage::directions;
-use crate::general::{byte_limit, draw_mix, io_limit};
+use crate::general::{byte_limit, draw_mix, draw_shares, io_limit};
 use crate::offset::Tables;
 use crate::rotation::Rotation;
 use crate::sizes::Sizes;
@@ -266,6 +266,9 @@ impl<Z: Zones> ZonedGenerator<Z> {
         match self.mix {
             Mix::Single(direction) => direction,
             Mix::ReadWrite(percent) => self.steered.unwrap_or_else(|| draw_mix(&mut self.rngs.mix, percent)),
+            Mix::ReadWriteTrim(reads, writes) => {
+                self.steered.unwrap_or_else(|| draw_shares(&mut self.rngs.mix, reads, writes))
+            }
             Mix::TrimWrite => Direction::Trim,
         }
     }

@@ -20,6 +20,7 @@ mod reader;
 mod site;
 
 use crate::exit_status::INTERRUPTED;
+use crate::saving::Saving;
 use answer::{Answer, File};
 use iolite_options::commands::Asked;
 use iolite_procedures::ai::models::{SAVED, SOURCE, TRAINING};
@@ -88,6 +89,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         return site::clean(&target).map(|text| (text, 0));
     }
     let file = asked.value("output").map(File::open).transpose()?;
+    let saving = Saving::of_subcommand(asked, "ai", &|_| Ok(()))?;
     let outcome = match &*what {
         "dataset" => dataset::run(program, asked, &target),
         "reader" => reader::run(program, asked, &target),
@@ -95,9 +97,12 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         _ => cache::run(program, asked, &target),
     }?;
     Ok(match outcome {
-        Outcome::Answered(answer) => {
+        Outcome::Answered(mut answer) => {
             if let Some(file) = file {
                 file.write(&answer)?;
+            }
+            if saving.is_some_and(|saving| !saving.keep_text(&answer.whole().to_string())) {
+                answer.status = 1;
             }
             let is_json = asked.value("output-format") == Some("json");
             (if is_json { format!("{:#}\n", answer.value) } else { answer.text }, answer.status)

@@ -28,11 +28,9 @@ mod target;
 
 use crate::exit_status::INTERRUPTED;
 use crate::saving::Saving;
-use crate::subcommands::performer::NAME;
 use cases::Pace;
 use course::Course;
 use expect::Limit;
-use iolite_options::RunOptions;
 use iolite_options::commands::Asked;
 use own_directory::OwnDirectory;
 use remote::{Layout, Remote};
@@ -67,7 +65,11 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     if asked.has("show-job") {
         return show_jobs(&targets, pace).map(|text| (text, 0));
     }
-    let saving = saving(asked, &targets)?;
+    let check = |store: &Path| match targets.iter().find(|target| target.is(store)) {
+        Some(_) => Err(format!("{}: that is a target; name another store with --store", store.display())),
+        None => Ok(()),
+    };
+    let saving = Saving::of_subcommand(asked, LABEL, &check)?;
     let output = output.map(|format| format.open(&targets)).transpose()?;
     let course = Course::new(program, targets, pace)?;
     let Some(mut outcome) = course.perform()? else { return Ok((String::new(), INTERRUPTED)) };
@@ -82,26 +84,6 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     }
     let is_good = is_kept && outcome.failures.is_empty() && outcome.broken.is_empty();
     Ok((text, u8::from(!is_good)))
-}
-
-/// Where the result is kept, if that was asked for.
-fn saving(asked: &Asked, targets: &[Target]) -> Result<Option<Saving>, String> {
-    if !asked.has("save") {
-        if let Some(option) = ["label", "store"].into_iter().find(|option| asked.has(option)) {
-            return Err(format!("--{option} belongs to --save, which was not given"));
-        }
-        return Ok(None);
-    }
-    let run = RunOptions {
-        save: Some(asked.value("label").unwrap_or(LABEL).to_owned()),
-        store: asked.value("store").map(Into::into),
-        ..RunOptions::default()
-    };
-    let check = |store: &Path| match targets.iter().find(|target| target.is(store)) {
-        Some(_) => Err(format!("{}: that is a target; name another store with --store", store.display())),
-        None => Ok(()),
-    };
-    Saving::prepare(NAME, &run, &check)
 }
 
 /// Removes what killed tests have left in directories.

@@ -2,7 +2,7 @@
 //!
 //! Storage is slow or fast as the machine is, so utilisation is compared only where the job's own clock bounds it.
 
-use crate::common::program::{Running, send};
+use crate::common::program::{GRACE, Running, send};
 use crate::common::s3::S3;
 use crate::common::{Finished, Json, Program, scratch};
 use crate::remote::Agent;
@@ -10,6 +10,7 @@ use iolite_testing::{Ganesha, or_skip};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
+use std::time::Instant;
 
 fn run(dir: &Path, line: &str) -> Finished {
     Running::of_ours(dir, &[], line).wait()
@@ -262,6 +263,22 @@ fn checkpoints_leave_nothing() {
 }
 
 #[test]
+fn results_are_kept_and_compared() {
+    let dir = scratch();
+    for name in ["a.json", "b.json"] {
+        let line = format!("ai checkpoint . --ranks=2 --size=64k --output={name} --save --store=runs.db");
+        run(dir.path(), &line).ok().says("the run is kept as run");
+    }
+    run(dir.path(), "runs --store=runs.db").ok().says("ai");
+    run(dir.path(), "compare a.json b.json").ok().says("write, slowest rank").says("no verdict");
+    let compared = run(dir.path(), "compare a.json b.json --output-format=json");
+    assert_eq!(figures(compared)["cells"].as_array().unwrap().len(), 4);
+    // The jobs have verdicts, as those of any report.
+    run(dir.path(), "compare a.json b.json --allow=bs").ok().says("BASE");
+    run(dir.path(), "ai kv . --store=runs.db").refused().says("--store belongs to --save");
+}
+
+#[test]
 fn what_a_killed_test_left_is_cleaned() {
     let dir = scratch();
     for line in ["ai checkpoint . --ranks=2 --size=2g", "ai kv . --size=1g --rates=5 --seconds=60"] {
@@ -299,8 +316,8 @@ fn a_cache_reads_hits_and_evicts_as_much_as_it_writes() {
             let (read, written, evicted) =
                 (count("blocks_read"), count("blocks_written"), count("blocks_evicted"));
             assert!(read > 0 && written > 0 && evicted <= written, "{tenant}");
-            // The cache is never larger than ten blocks.
-            assert!(written - evicted <= 10, "{evict}: {tenant}");
+            // The cache is never larger than ten blocks. One that is overwritten is full from the beginning.
+            assert!(written - evicted <= if evict == "unlink" { 10 } else { 0 }, "{evict}: {tenant}");
             let time = |key: &str| tenant[key].as_f64().unwrap();
             assert!(time("first_block_p50_ns") <= time("first_block_p99_ns"));
         }
@@ -346,8 +363,12 @@ fn objects_are_samples_checkpoints_and_blocks() {
     running.wait_until("objects are there", |_| count() > 12);
     send(running.pid(), libc::SIGKILL);
     running.wait();
-    run("ai kv --clean s3://bkt").ok();
-    assert_eq!(count(), 12);
+    // (Blocks that were on their way to the server are stored later.)
+    let begun = Instant::now();
+    while count() > 12 {
+        assert!(begun.elapsed() < GRACE, "{} objects are left", count());
+        run("ai kv --clean s3://bkt").ok();
+    }
 }
 
 #[test]

@@ -171,6 +171,49 @@ fn a_series_shows_what_was_asked() {
     assert_eq!(asked("ios_asked", "--rate_iops=100 --runtime=300ms"), [None, None]);
 }
 
+/// The log has a line for each window, also for those in which nothing was done.
+#[test]
+pub fn a_log_has_what_was_asked() {
+    let dir = scratch();
+    let run = |line: &str| {
+        let line = format!(
+            "--name=j --ioengine=null --size=1G --time_based --output-format=json --output=r.json {line}"
+        );
+        Program::own().line(dir.path(), &line).ok();
+    };
+    let lines = |log: &str| -> Vec<[u64; 4]> {
+        let text = fs::read_to_string(dir.path().join(log)).unwrap();
+        let columns = |line: &str| {
+            let found: Vec<u64> = line.split(", ").map(|column| column.parse().unwrap()).collect();
+            assert_eq!(found.len(), 5, "{line}");
+            [found[0], found[1], found[2], found[3]]
+        };
+        text.lines().map(columns).collect()
+    };
+    // Reads are behind: they cannot be given in the second quarter.
+    run(
+        "--rate_schedule=0:200,300ms:2000,600ms:0 --runtime=700ms --rw=randrw --write_asked_log=log --write_iops_log=log \
+         --log_avg_msec=100",
+    );
+    let asked = lines("log_asked_iops.1.log");
+    let rates = [200, 200, 200, 2000, 2000, 2000];
+    let expected =
+        rates.iter().zip(1..).flat_map(|(&rate, window)| [0, 1].map(|kind| [100 * window, rate, kind, 0]));
+    assert_eq!(asked[..12], expected.collect::<Vec<_>>());
+    assert!(asked[12..].iter().all(|line| line[0] >= 700 && line[1] == 0), "{asked:?}");
+    assert!(asked.len() > lines("log_iops.1.log").len(), "nothing was given in the last window");
+    // The page has both.
+    let report = |more: &str| Program::own().line(dir.path(), &format!("report r.json {more}")).ok();
+    report("--logs=log --output=page.html");
+    // Too slow, and bytes; windows of a second.
+    run("--rate_schedule=0:10MB --runtime=1200ms --bs=1m --thinktime=900ms --write_asked_log=slow");
+    let [first, ..] = lines("slow_asked_bw.1.log")[..] else { panic!("a line") };
+    assert_eq!(first, [1000, 10240, 0, 0]);
+    let line = "--name=j --ioengine=null --size=1M --rate_iops=1M --write_asked_log=none";
+    Program::own().line(dir.path(), line).ok().says("write_asked_log");
+    assert!(!dir.path().join("none_asked_iops.1.log").exists());
+}
+
 #[test]
 fn schedules_that_make_no_sense_are_refused() {
     let dir = scratch();

@@ -158,6 +158,75 @@ fn blocks_trimmed_by_the_workload_need_not_hold_data() {
     }
 }
 
+/// A mix of reads, writes and trims: blocks hold what was written, unless they were trimmed behind it.
+#[test]
+fn mixes_with_trims_are_verified() {
+    let dir = scratch();
+    let path = image(dir.path(), "disk.img", 1 << 20);
+    let device = or_skip!(Loop::on(&path));
+    let base = format!(
+        "--name=v --filename={} --size=1m --bs=4k --direct=1 --verify=crc32c --output-format=json",
+        device.path
+    );
+    let run = |args: &str| Program::under_test().line(dir.path(), &format!("{base} {args}"));
+    for args in [
+        "--rw=randrw --rwtmix=30/50/20 --norandommap --io_size=4m",
+        "--rw=randrw --rwtmix=30/50/20 --norandommap --io_size=4m --ioengine=io_uring --iodepth=16",
+        "--rw=randrw --rwtmix=30/50/20 --bsrange=4k-32k",
+        "--rw=rw --rwtmix=20/50/30",
+        "--rw=rw --rwtmix=0/50/50 --io_size=3m --ioengine=libaio --iodepth=8",
+        "--rw=rw --rwtmix=10/50/40 --verify_backlog=16",
+        "--rw=randrw --rwtmix=30/50/20 --norandommap --ioengine=pvsync2 --iodepth=4 --io_submit_mode=offload",
+        "--rw=randrw --rwtmix=30/50/20 --numjobs=2 --offset_increment=512k --size=512k --group_reporting",
+    ] {
+        let [reads, writes, trims] = ios(run(args));
+        assert!(reads > 0 && writes > 0 && trims > 0, "{args}: {reads} {writes} {trims}");
+        let [again, none, nothing] = ios(run(&format!("{args} --verify_only")));
+        assert!(again > 0 && again <= writes, "{args}: {again} of {writes}");
+        assert_eq!([none, nothing], [0, 0], "{args}");
+    }
+    // With a map, each block is read, written or trimmed once.
+    let written = std::iter::repeat_n(7, 1 << 20).collect::<Vec<u8>>();
+    fs::write(&path, &written).unwrap();
+    let args = "--rw=randrw --rwtmix=0/70/30 --ioengine=io_uring --iodepth=8 --invalidate=1";
+    let [reads, writes, trims] = ios(run(args));
+    assert_eq!((reads, writes + trims), (writes, 256));
+    let disk = fs::read(&path).unwrap();
+    let blocks_of = |byte: u8| disk.chunks(4096).filter(|block| block.iter().all(|one| *one == byte)).count();
+    assert_eq!((blocks_of(0) as u64, blocks_of(7)), (trims, 0));
+    // What a later run finds is not what was written.
+    fs::write(&path, &written).unwrap();
+    run(&format!("{args} --verify_only")).refused().says("verify");
+}
+
+#[test]
+fn shares_that_make_no_sense_are_refused() {
+    let dir = scratch();
+    let run = |line: &str| {
+        let line = format!("--name=j --size=64k --output-format=json {line}");
+        Program::own().line(dir.path(), &line)
+    };
+    for (line, words) in [
+        (
+            "--ioengine=null --rw=rw --rwtmix=60/30",
+            "rwtmix=60/30: gives the percentages of reads, writes and trims",
+        ),
+        ("--ioengine=null --rw=rw --rwtmix=60/30/20", "the sum of the percentages is 110; make it 100"),
+        (
+            "--filename=f --rw=rw --rwtmix=60/30/10",
+            "rwtmix=60/30/10: f would be a regular file, and only block devices can be trimmed",
+        ),
+        ("--filename=f --rw=rw --rwtmix=60/30/10 --zonemode=zbd --zonesize=16k", "rwtmix: with zonemode=zbd"),
+    ] {
+        run(line).refused().says(words);
+    }
+    run("--ioengine=null --rw=randread --rwtmix=60/30/10").ok().says("a mix (rw=rw or rw=randrw)");
+    // The latest of the three options counts.
+    let [_, writes, trims] = ios(run("--ioengine=null --rw=rw --rwtmix=60/30/10 --rwmixread=50"));
+    assert!(writes > 0 && trims == 0);
+    assert_eq!(ios(run("--ioengine=null --rw=rw --rwmixwrite=50 --rwtmix=0/0/100")), [0, 0, 16]);
+}
+
 /// Submitters keep the order of a write and a trim of the same block.
 #[test]
 fn a_trim_does_not_overtake_its_write() {

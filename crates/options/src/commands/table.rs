@@ -103,6 +103,9 @@ pub static ALL: &[Command] = &[
             ),
             word("output", "file", "Also write the result to this file: NAME.json or NAME.html"),
             word("output-format", "text|json", "How to answer (default: text)").one_of(&["text", "json"]),
+            word("save", "", "Keep the result in the store of runs"),
+            word("label", "label", "The label under which --save keeps it (default: ai)"),
+            word("store", "file", "The store of --save (default: that of the user)"),
             word("show-job", "", "Measure nothing: print the jobs as a job file, for iolite FILE"),
             word("clean", "", "Measure nothing: remove what killed tests have left in the target"),
         ],
@@ -125,8 +128,8 @@ pub static ALL: &[Command] = &[
                   CHANGE%, with the figures iops, p50, p99, bw, mean, p90, p95, p99.9 and cpu. The exit status is 1 if \
                   the whole interval of a change is beyond a limit, else 3 if an interval straddles a limit or is \
                   unknown, else 0. Runs that differ in rw, bs, iodepth, ioengine, device and the like are not \
-                  comparable, unless --allow names the difference. Two results of iolite pts are compared cell by cell, \
-                  without verdicts. docs/comparing.md describes the method.",
+                  comparable, unless --allow names the difference. Two results of iolite pts are compared cell by cell, and two \
+                  of iolite ai or iolite meta figure by figure, without verdicts. docs/comparing.md describes the method.",
         options: &[
             word(
                 "output-format",

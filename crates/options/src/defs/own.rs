@@ -1,7 +1,7 @@
 //! Options that fio does not have.
 
 use crate::definition::{Category, Definition, Kind};
-use crate::values::{files_in_schedule, rate_schedule, sample};
+use crate::values::{files_in_schedule, rate_schedule, sample, shares};
 
 const fn own(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Own, kind, help)
@@ -25,6 +25,17 @@ pub static OWN: &[Definition] = &[
         ])
         .lands(put_keyword!(rates.rate_scope, RateScope)),
     own(
+        "rwtmix",
+        Kind::Str,
+        "Percent of reads, writes and trims in a mix (60/30/10; the sum is 100). It makes rw=rw or rw=randrw trim as well; the \
+         latest of rwmixread, rwmixwrite and rwtmix counts",
+    )
+    .under("rwmixread")
+    .lands(|job, given| {
+        job.pattern.rwtmix = Some(shares(given.required()?, &mut given.notes)?);
+        Ok(())
+    }),
+    own(
         "rate_schedule",
         Kind::Str,
         "Rates that change over time: TIME:RATE,… with ramps TIME..TIME:RATE..RATE and TIME:repeat, or file:PATH with a line for \
@@ -41,6 +52,14 @@ pub static OWN: &[Definition] = &[
         .default("1")
         .range(1, 1_000_000)
         .lands(put!(rates.rate_schedule_speed, number())),
+    own(
+        "write_asked_log",
+        Kind::Str,
+        "Log what rate_schedule asks for to files of this name, in windows of log_avg_msec (without it, of a second)",
+    )
+    .under("rate_schedule")
+    .standing_alone()
+    .lands(super::logs::put_prefix!(write_asked_log)),
     own(
         "lat_from_intended_start",
         Kind::Bool,

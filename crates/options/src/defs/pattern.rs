@@ -212,6 +212,7 @@ pub static MIX: &[Definition] = &[
         .range(0, 100)
         .lands(|job, given| {
             job.pattern.rwmixread = percent(given)?.unwrap_or(100);
+            job.pattern.rwtmix = None;
             Ok(())
         }),
     pattern(
@@ -223,6 +224,7 @@ pub static MIX: &[Definition] = &[
     .range(0, 100)
     .lands(|job, given| {
         job.pattern.rwmixread = percent(given)?.map_or(100, |writes| 100 - writes);
+        job.pattern.rwtmix = None;
         Ok(())
     }),
 ];

@@ -23,6 +23,7 @@ options! {
         pub write_lat_log: Option<String>,
         pub write_iops_log: Option<String>,
         pub write_hist_log: Option<String>,
+        pub write_asked_log: Option<String>,
         pub write_stages_log: Option<String>,
         pub log_entries: u32,
         /// Milliseconds; 0 = one entry for each I/O.
@@ -47,18 +48,24 @@ options! {
 impl LogOptions {
     /// Whether the job has any log that its workers write. (Stages are logged by the process that finds them.)
     pub fn any(&self) -> bool {
-        [&self.write_bw_log, &self.write_lat_log, &self.write_iops_log, &self.write_hist_log]
-            .into_iter()
-            .any(Option::is_some)
+        let logs = [
+            &self.write_bw_log,
+            &self.write_lat_log,
+            &self.write_iops_log,
+            &self.write_hist_log,
+            &self.write_asked_log,
+        ];
+        logs.into_iter().any(Option::is_some)
     }
 
     /// The options that ask for logs, with their values.
-    pub fn prefixes_mut(&mut self) -> [(&'static str, &mut Option<String>); 5] {
+    pub fn prefixes_mut(&mut self) -> [(&'static str, &mut Option<String>); 6] {
         [
             ("write_bw_log", &mut self.write_bw_log),
             ("write_lat_log", &mut self.write_lat_log),
             ("write_iops_log", &mut self.write_iops_log),
             ("write_hist_log", &mut self.write_hist_log),
+            ("write_asked_log", &mut self.write_asked_log),
             ("write_stages_log", &mut self.write_stages_log),
         ]
     }

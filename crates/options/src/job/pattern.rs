@@ -13,6 +13,8 @@ options! {
         pub rw_sequencer: Sequencer,
         /// Percent of reads in a mixed workload; `rwmixwrite` lands here as 100 − value.
         pub rwmixread: u32,
+        /// Percent of reads, writes and trims in a mixed workload; `None` = `rwmixread` holds.
+        pub rwtmix: Option<PerDirection<u32>>,
         pub percentage_random: PerDirection<u32>,
         pub bs: PerDirection<u64>,
         /// The block size alignment of random offsets; 0 = the smallest block size of the direction.

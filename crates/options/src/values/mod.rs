@@ -49,7 +49,7 @@ pub use pattern::{files_in_patterns, pattern};
 pub use priority_shares::priority_shares;
 pub use range::{range, range_with};
 pub use rate_schedule::{files_in_schedule, rate_schedule};
-pub use read_write::read_write;
+pub use read_write::{read_write, shares};
 pub use replay::{repetitions, replay_skip};
 pub use sample::sample;
 pub use size::size;

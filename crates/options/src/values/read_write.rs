@@ -2,6 +2,7 @@
 
 use super::{Notes, integer, keyword};
 use crate::{ReadWrite, ReadWriteModifier};
+use iolite_types::PerDirection;
 
 /// Parses `randread`, `write:8k`, `randrw:16`.
 ///
@@ -43,6 +44,26 @@ pub fn read_write(
         return Err(format!("{value} I/Os between two random offsets are less than one"));
     }
     Ok((rw, ReadWriteModifier(value)))
+}
+
+/// Parses the percentages of reads, writes and trims: `60/30/10`.
+///
+/// # Errors
+/// They are not three numbers whose sum is 100.
+pub fn shares(text: &str, notes: &mut Notes) -> Result<PerDirection<u32>, String> {
+    let shares = text
+        .split('/')
+        .map(|share| {
+            u32::try_from(integer(share.trim(), 1000, notes)?).map_err(|_| super::number::too_large())
+        })
+        .collect::<Result<Vec<u32>, String>>()?;
+    let [reads, writes, trims] = shares[..] else {
+        return Err("gives the percentages of reads, writes and trims, such as 60/30/10".to_owned());
+    };
+    match [writes, trims].into_iter().fold(reads, u32::saturating_add) {
+        100 => Ok(PerDirection::new(reads, writes, trims)),
+        sum => Err(format!("the sum of the percentages is {sum}; make it 100")),
+    }
 }
 
 #[cfg(test)]
@@ -113,5 +134,24 @@ mod tests {
         assert_eq!(read("sideways"), Err(format!("not one of {list}")));
         assert_eq!(read("readwirte"), Err(format!("not one of {list}; did you mean \"readwrite\"?")));
         assert!(read("READ").is_err(), "keywords are lower case");
+    }
+
+    #[test]
+    fn shares_are_three_percentages() {
+        let read = |text: &str| shares(text, &mut Notes::of(Name::Iolite));
+        assert_eq!(read("60/30/10"), Ok(PerDirection::new(60, 30, 10)));
+        assert_eq!(read(" 0 / 0 / 100 "), Ok(PerDirection::new(0, 0, 100)));
+        for (text, words) in [
+            ("60/40", "percentages of reads, writes and trims"),
+            ("60/30/10/0", "percentages of reads, writes and trims"),
+            ("60/30/11", "the sum of the percentages is 101; make it 100"),
+            ("4294967295/1/100", "make it 100"),
+            ("60/-5/45", "too large"),
+            ("60//40", ""),
+            ("a/b/c", ""),
+        ] {
+            let why = read(text).unwrap_err();
+            assert!(why.contains(words), "{text}: {why}");
+        }
     }
 }

@@ -63,6 +63,7 @@ const fn asking(kind: LogKind) -> &'static str {
         LogKind::Bandwidth => "write_bw_log",
         LogKind::Iops => "write_iops_log",
         LogKind::Submission | LogKind::Completion | LogKind::Total | LogKind::FirstByte => "write_lat_log",
+        LogKind::AskedIops | LogKind::AskedBandwidth => "write_asked_log",
         LogKind::Histogram => "write_hist_log",
     }
 }
@@ -73,7 +74,8 @@ fn jobs(report: &Value) -> Vec<Job> {
     let mut made = Vec::new();
     for (position, value) in values.iter().enumerate() {
         let name = value["jobname"].as_str().unwrap_or_default();
-        let kinds = [LogKind::Bandwidth, LogKind::Iops, LogKind::Total, LogKind::Histogram];
+        let kinds =
+            [LogKind::Bandwidth, LogKind::Iops, LogKind::Total, LogKind::AskedIops, LogKind::Histogram];
         let prefixes = kinds.into_iter().filter_map(|kind| {
             let prefix = option(report, position, asking(kind))?;
             let last = prefix.rsplit('/').next().unwrap_or_default();

@@ -39,6 +39,19 @@ fn windows_are_drawn_as_they_are() {
     assert_eq!((&drawn[1]["value"], &drawn[1]["high"]), (&json!([12_350, 5]), &json!([20_000, 6])));
 }
 
+/// What a schedule asks for may be asked of a direction that does nothing.
+#[test]
+fn what_was_asked_is_drawn_in_the_unit_of_its_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let drawn = drawn_of(&[
+        log(dir.path(), "x_asked_bw.1.log", "500, 100, 1, 0, 0\n1000, 0, 1, 0, 0\n"),
+        log(dir.path(), "x_asked_iops.1.log", "500, 100, 0, 0, 0\n1000, 300, 0, 0, 0\n"),
+    ]);
+    let of = |kind: &str| drawn.iter().find(|one| one["kind"] == kind).unwrap();
+    assert_eq!((&of("asked_bw")["ms"], &of("asked_bw")["value"]), (&json!([250, 750]), &json!([102_400, 0])));
+    assert_eq!(of("asked_iops")["value"], json!([100, 300]));
+}
+
 #[test]
 fn single_ios_are_all_drawn_or_counted() {
     let dir = tempfile::tempdir().unwrap();

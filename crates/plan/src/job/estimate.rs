@@ -1,6 +1,7 @@
 //! The basis for estimates of a worker's remaining time.
 
-use iolite_options::{JobOptions, ReadWrite};
+use iolite_options::JobOptions;
+use iolite_types::Direction;
 use serde::{Deserialize, Serialize};
 
 /// The basis for estimates of a worker's remaining time.
@@ -40,13 +41,11 @@ impl EstimateRules {
 /// How often the bytes of one pass are moved, and its I/Os done.
 fn passes(options: &JobOptions) -> f64 {
     let loops = options.schedule.loops as f64;
-    let written = match options.pattern.rw {
-        ReadWrite::Rw | ReadWrite::RandRw => 1.0 - f64::from(options.pattern.rwmixread) / 100.0,
-        ReadWrite::TrimWrite | ReadWrite::RandTrimWrite => 0.5,
-        _ => 1.0,
-    };
+    let in_pairs = options.pattern.rw.writes_what_it_trims();
+    let share = if in_pairs { 50 } else { options.mix().map_or(100, |shares| shares[Direction::Write]) };
+    let written = f64::from(share) / 100.0;
     // A pass counts a trim and the write to the same place once.
-    let pairs = if options.pattern.rw.trims() && options.pattern.rw.writes() { 2.0 } else { 1.0 };
+    let pairs = if in_pairs { 2.0 } else { 1.0 };
     if options.relies_on_earlier_run() {
         // No writes are issued. The writes of an earlier run are read.
         let reads = if options.checks_any_pass() { loops } else { 1.0 };

@@ -108,12 +108,11 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// `None` = the job has no schedule, or one that is moved by its pauses (`rate_ignore_thinktime`).
+    /// `None` = the job has no schedule that its own times follow ([`JobOptions::fixed_schedule`]).
     pub fn of(options: &JobOptions) -> Option<Demand> {
-        let rates = &options.rates;
-        let schedule = rates.rate_schedule.as_ref().filter(|_| !rates.rate_ignore_thinktime)?;
+        let schedule = options.fixed_schedule()?;
         let amount = if schedule.is_bytes { Amount::Bytes } else { Amount::Ios };
-        Some(Demand { amount, course: Course::of(schedule, rates.rate_schedule_speed) })
+        Some(Demand { amount, course: Course::of(schedule, options.rates.rate_schedule_speed) })
     }
 
     /// What was asked for this long after the worker began.

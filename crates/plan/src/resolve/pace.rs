@@ -76,8 +76,8 @@ pub struct PaceRules {
     pub minima: PerDirection<Option<Minimum>>,
     /// The schedule of all limits; `None` = their rates are constant.
     pub schedule: Option<Course>,
-    /// The next I/O may be a read or a write: one may go on while the other waits.
-    pub has_choice: bool,
+    /// The percentages of a mix whose directions are drawn: those that are due may go on while others wait.
+    pub mix: Option<PerDirection<u32>>,
     /// Pauses.
     pub think: Option<Think>,
     /// Pauses do not count as time in which a rate could have been reached.
@@ -132,7 +132,7 @@ pub fn rules(options: &JobOptions, seed: u64) -> Option<PaceRules> {
             .rate_schedule
             .as_ref()
             .map(|it| Course::of(it, options.rates.rate_schedule_speed)),
-        has_choice: options.has_choice(),
+        mix: options.mix().filter(|_| options.has_choice()),
         think,
         ignore_thinktime: options.rates.rate_ignore_thinktime,
     })

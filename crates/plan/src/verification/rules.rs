@@ -7,7 +7,6 @@ use crate::{Layout, Plan, ReplayPlan, WorkerPlan};
 use iolite_options::JobOptions;
 use iolite_types::{BlockSize, Direction};
 use iolite_verify::{Alike, EarlierRun, ReadBackRules, Rivals, Rules, TrimRules};
-use iolite_workload::Mix;
 use iolite_workload::history::{Need, can_repeat};
 
 /// During a replay the trace decides when files are open. When they are read back, this many are open at once.
@@ -88,7 +87,7 @@ fn read_back(
 /// Whether the job does exactly the I/Os of its generator: rates do not affect its mix, no write may fail, and their
 /// number does not depend on a ramp.
 fn is_predictable(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
-    let is_steered = matches!(workload.mix, Mix::ReadWrite(_)) && options.is_steered();
+    let is_steered = workload.mix.is_drawn() && options.is_steered();
     let may_fail = options.extent.fill_device || options.errors.tolerates_failed_writes();
     !is_steered && !may_fail && !options.counts_after_ramp()
 }

@@ -96,9 +96,14 @@ impl Cache {
     pub fn job(&self, place: &Place) -> String {
         let size = self.held() * self.block;
         let mut text = place.global().set("bs", self.block).text();
-        for tenant in 0..self.rates.len() {
-            let section = Section::new(&format!("fill-{tenant}")).set("rw", "write");
-            let section = section.set("filename", place.name(&format!("hits.{tenant}"))).set("size", size);
+        let names =
+            |tenant: usize| [("fill", "hits"), ("fill-new", "new")].map(|(job, file)| (job, file, tenant));
+        for (job, file, tenant) in (0..self.rates.len()).flat_map(names) {
+            if file == "new" && !self.begins_full(tenant) {
+                continue;
+            }
+            let section = Section::new(&format!("{job}-{tenant}")).set("rw", "write");
+            let section = section.set("filename", place.name(&format!("{file}.{tenant}"))).set("size", size);
             text += &section.set_if(place.kind != Kind::Objects, "end_fsync", 1).text();
         }
         let mut is_first = true;
@@ -137,6 +142,12 @@ impl Cache {
         text
     }
 
+    /// Whether the place of a tenant's new blocks is filled before, so that each of them evicts an old one. (Files that are
+    /// removed make room for a generation at once.)
+    fn begins_full(&self, tenant: usize) -> bool {
+        self.eviction != Eviction::Unlink && self.load(self.rates[tenant]).write > 0
+    }
+
     /// The job that writes new blocks.
     fn new_blocks(&self, section: Section, place: &Place, tenant: usize) -> Section {
         let size = self.held() * self.block;
@@ -167,9 +178,7 @@ impl Cache {
         let mut text = String::new();
         for tenant in 0..self.rates.len() {
             for name in ["hits", "new"] {
-                if name == "new"
-                    && (self.eviction == Eviction::Unlink || self.load(self.rates[tenant]).write == 0)
-                {
+                if name == "new" && !self.begins_full(tenant) {
                     continue;
                 }
                 let section =
@@ -304,7 +313,7 @@ fn evicted(cache: &Cache, new: &[&Value], written: u64) -> u64 {
     match cache.eviction {
         Eviction::Unlink => written.saturating_sub(1) / cache.generation() * cache.generation(),
         Eviction::Trim => new.iter().map(|job| iolite_stored::number(&job["trim"], "total_ios") as u64).sum(),
-        Eviction::Overwrite => written.saturating_sub(cache.held()),
+        Eviction::Overwrite => written,
     }
 }
 
@@ -337,6 +346,7 @@ mod tests {
         }
         assert_eq!(job.matches("stonewall=1\n").count(), 1);
         let job = cache(Eviction::Trim).job(&objects());
+        assert!(job.contains("[fill-new-0]\nrw=write\nfilename=/bucket/new.0\n"), "{job}");
         assert!(
             job.contains("rw=trimwrite\nfilename=/bucket/new.1\n") && job.contains("[remove-new-1]\n"),
             "{job}"

@@ -214,8 +214,8 @@ fn state_letter(member: &Member, phase: Phase, rw: ReadWrite) -> char {
             RandWrite => 'w',
             Trim => 'D',
             RandTrim => 'd',
-            Rw | TrimWrite => 'M',
-            RandRw | RandTrimWrite => 'm',
+            Rw | RwTrim | TrimWrite => 'M',
+            RandRw | RandRwTrim | RandTrimWrite => 'm',
         },
     }
 }

@@ -60,6 +60,8 @@ fn mix() -> impl Strategy<Value = Mix> {
     prop_oneof![
         prop::sample::select(&Direction::ALL[..]).prop_map(Mix::Single),
         (0u32..=100).prop_map(Mix::ReadWrite),
+        (0u32..=100, 0u32..=100)
+            .prop_map(|(one, other)| { Mix::ReadWriteTrim(one.min(other), one.max(other) - one.min(other)) }),
         Just(Mix::TrimWrite),
     ]
 }

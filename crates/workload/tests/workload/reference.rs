@@ -205,6 +205,29 @@ fn mixes_have_the_share_they_are_given() {
 }
 
 #[test]
+fn shares_of_three_directions_are_those_they_are_given() {
+    for shares in [[60, 30, 10], [0, 50, 50], [1, 98, 1], [100, 0, 0], [0, 0, 100]] {
+        let ios = pass(&Spec { mix: Mix::ReadWriteTrim(shares[0], shares[1]), ..random(400_000 * K) });
+        assert_eq!(ios.len(), 100_000);
+        for (direction, share) in Direction::ALL.into_iter().zip(shares) {
+            let found = ios.iter().filter(|io| io.direction == direction).count() as f64;
+            let expected = 1000.0 * f64::from(share);
+            let deviation = (expected * f64::from(100 - share) / 100.0).sqrt();
+            assert!((found - expected).abs() <= 5.0 * deviation, "{shares:?}, {direction:?}: {found}");
+        }
+    }
+    // Each direction has its own position.
+    let ios = pass(&Spec { mix: Mix::ReadWriteTrim(40, 30), ..spec(400 * K) });
+    for direction in Direction::ALL {
+        let own: Vec<u64> = ios.iter().filter(|io| io.direction == direction).map(|io| io.offset).collect();
+        assert!(!own.is_empty() && own.iter().zip(0..).all(|(offset, block)| *offset == block * 4 * K));
+    }
+    // What a pass writes may be trimmed behind it, unless all directions share one map of blocks.
+    let can_repeat = |spec| history::can_repeat(&Spec { mix: Mix::ReadWriteTrim(40, 30), ..spec });
+    assert!(can_repeat(spec(400 * K)) && !can_repeat(random(400 * K)));
+}
+
+#[test]
 fn every_trim_is_followed_by_its_write() {
     let trims = Spec { mix: Mix::TrimWrite, ..spec(16 * K) };
     assert_eq!(show(&trims), "T0@0/4 W0@0/4 T0@4/4 W0@4/4 T0@8/4 W0@8/4 T0@12/4 W0@12/4");

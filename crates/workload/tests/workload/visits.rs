@@ -36,8 +36,10 @@ fn one_block_size_visits_each_block_once() {
         let one = random(blocks * 4 * K);
         assert_eq!(Strategy::of(&one), Strategy::Permutation(4 * K));
         assert_each_once(&pass(&one), blocks * 4 * K);
-        let mixed = Spec { mix: Mix::ReadWrite(50), ..one };
-        assert_each_once(&pass(&mixed), blocks * 4 * K);
+        for mix in [Mix::ReadWrite(50), Mix::ReadWriteTrim(50, 30)] {
+            let mixed = Spec { mix, ..one.clone() };
+            assert_each_once(&pass(&mixed), blocks * 4 * K);
+        }
     }
 }
 

@@ -19,6 +19,16 @@ pub struct Answer {
     pub status: u8,
 }
 
+impl Answer {
+    /// The report with the figures of the test.
+    pub fn whole(&self) -> Value {
+        let mut report = self.report.clone();
+        report["iolite"]["ai"] = self.value.clone();
+        report["iolite"]["ai"]["answer"] = self.text.trim_end().into();
+        report
+    }
+}
+
 /// A file that the result will be written to.
 pub struct File {
     path: PathBuf,
@@ -46,9 +56,7 @@ impl File {
     /// Writes a report with the figures of the test.
     pub fn write(mut self, answer: &Answer) -> Result<(), String> {
         let told = |why: &dyn std::fmt::Display| format!("--output={}: {why}", self.path.display());
-        let mut report = answer.report.clone();
-        report["iolite"]["ai"] = answer.value.clone();
-        report["iolite"]["ai"]["answer"] = answer.text.trim_end().into();
+        let report = answer.whole();
         let text = match self.is_page {
             true => iolite_page::of_value(&report).map_err(|why| told(&why))?,
             false => format!("{report:#}\n"),

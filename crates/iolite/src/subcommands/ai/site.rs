@@ -5,7 +5,9 @@
 
 use super::super::test::own_directory::{self, OwnDirectory};
 use super::super::test::remote::{self, Layout, Remote};
+use crate::messages::complain;
 use iolite_host::{Machine, ThisMachine};
+use iolite_options::Name;
 use iolite_options::commands::Asked;
 use iolite_page::text::bytes;
 use iolite_procedures::ai::dataset::Dataset;
@@ -177,9 +179,17 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by --clean. (The directory removes itself.)
-        if let (Some(remote), Some(removed)) = (&self.remote, &self.removed) {
-            let _ = remote.remove_all(removed);
+        // (The directory removes itself.)
+        if let (Some(remote), Some(removed)) = (&self.remote, &self.removed)
+            && let Err(why) = remote.remove_all(removed)
+        {
+            complain(
+                Name::Iolite,
+                &format_args!(
+                    "ai: {}: what the test has made is left there ({why}); iolite ai checkpoint --clean {} removes it",
+                    self.name, self.name
+                ),
+            );
         }
     }
 }

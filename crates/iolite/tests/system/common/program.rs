@@ -26,7 +26,7 @@ const PEER_PATIENCE: Duration = Duration::from_secs(120);
 const PEER_CHANCES: u32 = 3;
 
 /// How long processes of a run may exist after its end. A busy machine may hardly schedule them.
-const GRACE: Duration = Duration::from_secs(60);
+pub const GRACE: Duration = Duration::from_secs(60);
 
 /// A program with fio's command line.
 #[derive(Clone, Debug)]

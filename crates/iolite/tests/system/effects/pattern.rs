@@ -13,6 +13,13 @@ pub const TABLE: &[Effect] = &[
     row("rw", "@", "read", "write", IOS),
     row("rwmixread", "@ --rw=randrw", "50", "90", IOS),
     row("rwmixwrite", "@ --rw=randrw", "50", "90", IOS),
+    row(
+        "rwtmix",
+        "--ioengine=null --rw=randrw --size=64k",
+        "60/30/10",
+        "0/20/80",
+        Json("jobs.0.trim.total_ios"),
+    ),
     row("rw_sequencer", "@ --rw=randread:4", "sequential", "identical", IOS),
     row("bs", "@", "4k", "8k", IOS),
     row("ba", "@ --rw=randread", ABSENT, "16k", IOS),

@@ -51,6 +51,7 @@ pub const TABLE: &[Effect] = &[
     row("rate_cycle", SLOW, "200", "100000", Refused("func=rate_min")),
     test!("rate_scope", in_step::rates_are_shared),
     test!("rate_schedule", rates::a_rate_follows_its_schedule),
+    test!("write_asked_log", rates::a_log_has_what_was_asked),
     test!("rate_schedule_speed", rates::a_rate_follows_its_schedule),
     row("batch_size", null!("--batch_compute=1us"), "4", "8", Json("jobs.0.accelerator.batches")),
     test!("batch_sample", ai::a_sample_is_a_read_a_file_or_bytes),
