@@ -60,7 +60,7 @@ fn passes(options: &JobOptions) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_options::Verify;
+    use iolite_options::{ReadWrite, Verify};
 
     fn of(change: impl FnOnce(&mut JobOptions)) -> EstimateRules {
         let mut options = JobOptions::default();
