@@ -404,6 +404,15 @@ impl HttpEngine {
         }
     }
 
+    /// Goes on with units that consist of several requests.
+    fn go_on(&mut self) {
+        if self.splits {
+            self.go_on_with_uploads();
+        } else if self.follows {
+            self.follow();
+        }
+    }
+
     /// The number of finished units that have not been reaped.
     fn count_over(&self) -> usize {
         match &self.uploads {
@@ -520,6 +529,8 @@ impl Engine for HttpEngine {
     ) -> Result<(), Errno> {
         let wanted = min.min(max).min(self.flying - self.unsent.len());
         let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        // (What was stopped is over without another event.)
+        self.go_on();
         // Requests must make progress even if there is nothing to wait for.
         let mut has_driven = false;
         while self.count_over() < wanted || !has_driven {
@@ -534,11 +545,7 @@ impl Engine for HttpEngine {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => break,
                 Err(error) => return Err(Errno::from(&error)),
             }
-            if self.splits {
-                self.go_on_with_uploads();
-            } else if self.follows {
-                self.follow();
-            }
+            self.go_on();
             has_driven = true;
             if left.is_some_and(|left| left.is_zero()) {
                 break;

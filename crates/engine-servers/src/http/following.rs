@@ -175,7 +175,8 @@ impl HttpEngine {
     ) -> Result<bool, String> {
         let answer = done.result.map_err(|failure| failure.words)?;
         // An earlier attempt, or another client, may have removed this version.
-        if !answer.is_success() && !(left.is_some() && answer.status == 404) {
+        let is_gone = left.is_some() && answer.status == 404;
+        if !(answer.is_success() || is_gone) {
             return Err(self.refusal(&answer));
         }
         self.name_of(index);
