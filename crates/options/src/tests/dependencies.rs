@@ -11,8 +11,8 @@ fn an_option_without_its_leader_has_no_effect() {
     assert_eq!(
         warnings("[a]\nlog_avg_msec=100\nflow_sleep=3\nverify_dump=1\n"),
         [
-            "-:2:14: log_avg_msec: has no effect without a log (write_bw_log, write_lat_log, write_iops_log or \
-             write_hist_log)",
+            "-:2:14: log_avg_msec: has no effect without a log (write_bw_log, write_lat_log, write_iops_log, write_hist_log \
+             or write_asked_log)",
             "-:3:12: flow_sleep: has no effect without flow",
             "-:4:13: verify_dump: has no effect without verify",
         ]
