@@ -507,8 +507,8 @@ fn granted(state: &mut State, seen: &Seen, body: Vec<u8>) -> (&'static str, usiz
             state.set(&seen.path, Some(body));
             ("200 OK", 0, Vec::new())
         }
-        // S3 does not tell whether there was an object; others do.
-        "DELETE" => match state.set(&seen.path, None) || seen.fields.contains_key("x-amz-date") {
+        // As some servers do. (Amazon's tells of no object that is missing.)
+        "DELETE" => match state.set(&seen.path, None) || state.versions.is_some() {
             true => ("204 No Content", 0, Vec::new()),
             false => ("404 Not Found", MISSING.len(), MISSING.to_vec()),
         },
