@@ -228,6 +228,7 @@ mod tests {
                     "cmdprio_bssplit" => "4k/50",
                     "rbd_encryption_format" => "luks2",
                     "gpu_dev_ids" => "0:1",
+                    "http_read_headers" | "http_write_headers" | "http_trim_headers" => "a: 1",
                     "libblkio_pre_connect_props" | "libblkio_pre_start_props" => "direct=true",
                     _ => definition.default.or(keyword).unwrap_or("1"),
                 };
