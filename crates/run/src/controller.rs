@@ -173,8 +173,6 @@ pub struct Controller<'a> {
     next_slice: u64,
     /// When to look at what is in flight.
     next_flight_look: u64,
-    /// When to look at all workers again.
-    next_look_around: u64,
     /// What was stuck then.
     stuck: Option<Stuck>,
     /// When workers that were asked to stop and still run are interrupted; `u64::MAX` = no such workers.
@@ -284,7 +282,6 @@ impl<'a> Controller<'a> {
             next_status: after(settings.status_interval),
             next_slice: after(settings.slice_interval),
             next_flight_look: now,
-            next_look_around: now,
             next_interrupt: u64::MAX,
             settings,
         })
@@ -339,7 +336,6 @@ impl<'a> Controller<'a> {
             self.tell_starts(&opened, events);
             self.wait()?;
             self.handle(events)?;
-            self.gather(events)?;
             self.interrupt(events)?;
             self.begin_with_the_first();
             self.sample();
@@ -350,20 +346,6 @@ impl<'a> Controller<'a> {
             self.log_bandwidth(false, events);
             self.advance();
         }
-        Ok(())
-    }
-
-    /// Handles what else arrives until all workers may be looked at again. A look at ten thousand of them takes as long as handling
-    /// hundreds of messages, and each sends several: with a look after every message, starting workers would take time in proportion to
-    /// the square of their number.
-    fn gather(&mut self, events: &mut Events<'_>) -> io::Result<()> {
-        /// Between two looks, for each worker.
-        const PAUSE_NS: u64 = 500;
-        while self.now() < self.next_look_around && !self.spawner_gone {
-            self.wait_until(self.next_look_around)?;
-            self.handle(events)?;
-        }
-        self.next_look_around = self.now() + PAUSE_NS * self.members.len() as u64;
         Ok(())
     }
 
