@@ -152,7 +152,7 @@ pub enum EngineError {
         library: &'static str,
         /// The package of Debian that has it.
         debian: &'static str,
-        /// The package's name in RHEL.
+        /// The package's name in RHEL; empty = distributions have none, and `debian` is that of the vendor.
         rhel: &'static str,
         /// The loader's error message.
         why: String,
@@ -246,7 +246,7 @@ fn library_remedy(debian: &str, rhel: &str) -> String {
     if cfg!(target_feature = "crt-static") {
         return "use the program of a package or of the archive iolite-*-linux-*.tar.zst there".to_owned();
     }
-    if debian == rhel {
+    if rhel.is_empty() {
         return format!("install it (package {debian} of its vendor's repository)");
     }
     format!("install it (package {debian} of Debian and Ubuntu, {rhel} of RHEL and Fedora)")
