@@ -17,6 +17,7 @@ mod asked;
 mod machines;
 mod page;
 mod perform;
+mod rows;
 mod tree;
 
 use super::test::own_directory::{Kind, OwnDirectory};

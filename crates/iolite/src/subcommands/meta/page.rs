@@ -1,7 +1,7 @@
 //! The result as one HTML file without scripts.
 
-use super::answer::{COLUMNS, cells, headline, remarks};
 use super::perform::{Done, Outcome};
+use super::rows::{COLUMNS, cells, headline, remarks};
 use iolite_page::text::{count, escaped};
 use std::fmt::Write;
 
