@@ -6,7 +6,7 @@
 //! plain connections copy nothing, and encrypted ones copy once, to encrypt or decrypt. A general HTTP client would
 //! take a body as an owned buffer and return another one, which costs two more copies.
 //!
-//! [`Store`] builds the requests for objects in each protocol (S3, WebDAV, Swift). [`Refusal`] describes why a server
+//! `store.rs` builds the requests for objects in each protocol (S3, WebDAV, Swift). [`Refusal`] describes why a server
 //! refused a request.
 //!
 //! | file | what |
