@@ -1,8 +1,8 @@
 //! `iolite compare`: compares stored results.
 
 mod data;
-mod pts;
 mod sides;
+mod standard_tests;
 mod table;
 
 use crate::subcommands::report;
@@ -22,7 +22,7 @@ pub struct Answer {
 
 /// The comparison as text, and the exit status.
 pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
-    if let Some(text) = pts::answer(asked)? {
+    if let Some(text) = standard_tests::answer(asked)? {
         let sources = asked.operands.iter().map(|word| (Path::new(word), "one of the results"));
         return Ok((report::deliver(asked, text, sources)?, 0));
     }
