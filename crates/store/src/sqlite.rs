@@ -11,7 +11,8 @@ use flate2::read::{ZlibDecoder, ZlibEncoder};
 use iolite_types::RunStatus;
 use limits::Going;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, TransactionBehavior, params};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -221,25 +222,25 @@ impl Store {
 
 /// Checks that a file is a store of runs, or empty, so that it may become one.
 fn check_file(path: &Path) -> Result<()> {
-    // Closing a file releases all locks of this process on it, including those of SQLite in other threads: so each
-    // store is checked only once, before SQLite opens it.
-    static KNOWN: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+    // Closing a file releases all locks of this process on it, including those of SQLite in other threads. So each
+    // store is checked only once, before SQLite opens it, and the checked file stays open: it keeps its inode number,
+    // which a file of another program would get otherwise once the store is removed.
+    static KNOWN: Mutex<BTreeMap<(u64, u64), File>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let found = std::fs::metadata(path)?;
     if found.len() == 0 {
-        // Its creator may have made it readable for other users; and its journal gets the mode of the file. (An empty
-        // file may also be a new one with the inode number of a removed store.)
+        // Its creator may have made it readable for other users; and its journal gets the mode of the file.
         return Ok(std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?);
     }
-    if known.contains(&(found.dev(), found.ino())) {
+    if known.contains_key(&(found.dev(), found.ino())) {
         return Ok(());
     }
-    let file = std::fs::File::open(path)?;
+    let file = File::open(path)?;
     if header::check(&file)? {
         // Its creator may have made it readable for other users; and its journal gets the mode of the file.
         file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
     } else {
-        known.insert((found.dev(), found.ino()));
+        known.insert((found.dev(), found.ino()), file);
     }
     Ok(())
 }

@@ -111,7 +111,7 @@ fn requests_to_a_server_that_has_stopped_are_shown() {
     let dir = scratch();
     let server = or_skip!(NbdServer::nbdkit(dir.path(), "memory 4M"));
     let line = format!(
-        "--name=a --ioengine=nbd --uri={} --rw=randread --size=4m --iodepth=3 --time_based --runtime=1 --eta=always",
+        "--name=a --ioengine=nbd --uri={} --rw=randread --size=4m --iodepth=3 --time_based --runtime=1h --eta=always",
         server.uri()
     );
     let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
@@ -122,6 +122,7 @@ fn requests_to_a_server_that_has_stopped_are_shown() {
     });
     assert_eq!(table(&mut running, 3).len(), 3);
     server.signal(libc::SIGCONT);
+    running.signal(libc::SIGINT);
     running.wait().ok();
 }
 

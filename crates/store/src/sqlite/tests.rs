@@ -170,6 +170,18 @@ fn another_programs_unfinished_file_is_left_as_it_is() {
     assert_eq!(all(), before);
 }
 
+/// Most file systems give the inode number of a removed store to the next new file.
+#[test]
+fn a_file_in_place_of_a_removed_store_is_checked() {
+    let directory = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (directory.path().join("runs.db"), directory.path().join("theirs.db"));
+    drop(Store::open(&ours).unwrap());
+    drop(Store::open(&ours).unwrap());
+    std::fs::remove_file(&ours).unwrap();
+    std::fs::write(&theirs, "somebody's text").unwrap();
+    assert!(matches!(check_file(&theirs), Err(StoreError::Foreign(_))));
+}
+
 #[test]
 fn nobody_else_reads_an_empty_file_that_becomes_the_store() {
     let directory = tempfile::tempdir().unwrap();
