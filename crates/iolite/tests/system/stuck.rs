@@ -123,7 +123,7 @@ fn requests_to_a_server_that_has_stopped_are_shown() {
     assert_eq!(table(&mut running, 3).len(), 3);
     server.signal(libc::SIGCONT);
     running.signal(libc::SIGINT);
-    running.wait().ok();
+    assert_eq!(running.wait().code(), 128);
 }
 
 /// Under the name `fio`, all output is fio's.
