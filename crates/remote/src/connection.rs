@@ -278,7 +278,13 @@ impl Listener {
                 // created its own.
                 let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
                 let directory = File::open(directory.unwrap_or(Path::new(".")))?;
-                user::lock(&directory)?;
+                user::lock(&directory).map_err(|error| match error.kind() {
+                    io::ErrorKind::WouldBlock => io::Error::new(
+                        error.kind(),
+                        "another process holds a lock on the directory; name a file in a directory of your own",
+                    ),
+                    _ => error,
+                })?;
                 remove_dead(path)?;
                 user::private_listener(path).map(Listener::Socket)
             }

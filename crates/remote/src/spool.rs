@@ -5,6 +5,7 @@
 //! client has not received get another name, and are not removed.
 
 use crate::user;
+use iolite_os::files::try_lock;
 use iolite_os::process::secret;
 use iolite_os::time::monotonic_ns;
 use std::fs::{self, DirBuilder, File};
@@ -35,7 +36,7 @@ pub fn make(directory: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(directory)?;
     // On file systems without locks, no agent can lock the directory later, so none removes it.
     if let Ok(file) = File::open(directory)
-        && user::try_lock(&file).is_ok()
+        && try_lock(&file).is_ok()
     {
         // Workers inherit the descriptor; started programs do not.
         let _ = file.into_raw_fd();
@@ -91,7 +92,7 @@ fn is_dead(path: &Path) -> bool {
     // may have the same number.
     let is_alive = process != std::process::id().to_string() && Path::new("/proc").join(process).exists();
     // The lock also shows processes without a number here, such as those of another container.
-    !is_alive && File::open(path).is_ok_and(|file| user::try_lock(&file).is_ok())
+    !is_alive && File::open(path).is_ok_and(|file| try_lock(&file).is_ok())
 }
 
 #[cfg(test)]
@@ -113,7 +114,7 @@ mod tests {
         let dead = make(&format!("{NAME}{}-0123456789abcdef", ended.id()));
         let locked = make(&format!("{NAME}{}-0123456789abcde0", ended.id()));
         let lock = File::open(&locked).unwrap();
-        user::try_lock(&lock).unwrap();
+        try_lock(&lock).unwrap();
         let others = [
             make(&format!("{NAME}1-0123456789abcdef")),
             make(&format!("{KEPT}0123456789abcdef")),
@@ -135,7 +136,7 @@ mod tests {
         let path = dir.path().join("run");
         make(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
-        assert!(user::try_lock(&File::open(&path).unwrap()).is_err());
+        assert!(try_lock(&File::open(&path).unwrap()).is_err());
         assert!(make(&path).is_err());
     }
 

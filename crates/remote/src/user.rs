@@ -1,5 +1,6 @@
 //! System calls about users: the user at the other end of a socket, and the permissions of a new socket.
 
+use iolite_os::files::try_lock;
 use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
@@ -89,34 +90,20 @@ pub(crate) fn own_addresses() -> Vec<IpAddr> {
     found
 }
 
-/// Takes this lock until all holders of the file have closed it.
+/// Locks a file until it is closed. Waits for other holders, but not for long: any user who may read a directory may lock
+/// it.
 ///
 /// # Errors
-/// Another process holds it, or the file system has no locks.
-pub(crate) fn try_lock(file: &File) -> io::Result<()> {
-    // SAFETY: no pointers are involved.
-    match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// Waits for this lock and takes it until the file is closed. Any user who may read a directory may lock it, so the
-/// wait is limited.
+/// `WouldBlock` = another process holds the lock.
 pub(crate) fn lock(file: &File) -> io::Result<()> {
     let until = Instant::now() + Duration::from_secs(10);
     loop {
-        let Err(error) = try_lock(file) else { return Ok(()) };
-        if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) {
-            return Err(error);
+        match try_lock(file) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            locked => return locked,
         }
-        if Instant::now() >= until {
-            return Err(io::Error::new(
-                io::ErrorKind::WouldBlock,
-                "another process holds a lock on the directory; name a file in a directory of your own",
-            ));
-        }
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -4,6 +4,7 @@
 //! or an agent has one key, which can be revoked, and cannot make others.
 
 use super::{Issued, Keys, Role, ids, is_id};
+use crate::user;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose,
@@ -152,7 +153,7 @@ pub fn is_key(word: &str) -> bool {
 /// Locks the keys of a directory against other programs, until it is dropped.
 fn lock(directory: &Path) -> Result<File, String> {
     let opened = File::open(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-    match iolite_os::files::try_lock(&opened) {
+    match user::lock(&opened) {
         Ok(()) => Ok(opened),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
             Err(format!("{}: another iolite keys works here; try again later", directory.display()))
