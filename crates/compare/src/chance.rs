@@ -56,18 +56,30 @@ pub fn variance(values: &[f64], mean: f64) -> f64 {
     values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0)
 }
 
-/// The value that |t| exceeds with probability `alpha`.
+/// The value that |t| exceeds with probability `alpha`. Found by false position, with the Illinois rule: an end that stays
+/// twice counts half (M. Dowell and P. Jarratt, BIT 11 (1971)).
 pub fn quantile(alpha: f64, freedom: f64) -> f64 {
+    let above = |t: f64| beyond(t, freedom) - alpha;
     let (mut low, mut high) = (0.0, 1.0);
-    while beyond(high, freedom) > alpha && high < 1e9 {
-        (low, high) = (high, high * 2.0);
+    let (mut at_low, mut at_high) = (1.0 - alpha, above(high));
+    while at_high > 0.0 && high < 1e9 {
+        (low, at_low, high) = (high, at_high, high * 2.0);
+        at_high = above(high);
     }
-    for _ in 0..50 {
-        let middle = f64::midpoint(low, high);
-        if beyond(middle, freedom) > alpha {
-            low = middle;
+    let mut was_above = None;
+    for _ in 0..100 {
+        let next = (low * at_high - high * at_low) / (at_high - at_low);
+        let at_next = above(next);
+        if at_next.abs() <= 1e-9 * alpha {
+            return next;
+        }
+        let is_above = at_next > 0.0;
+        let stays_twice = was_above.replace(is_above) == Some(is_above);
+        let weight = if stays_twice { 0.5 } else { 1.0 };
+        if is_above {
+            (low, at_low, at_high) = (next, at_next, at_high * weight);
         } else {
-            high = middle;
+            (high, at_high, at_low) = (next, at_next, at_low * weight);
         }
     }
     high
