@@ -13,8 +13,13 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-/// The methods of [`Engine`], without its constants.
-trait Erased {
+/// The methods of [`Engine`], without its constants: for code that is compiled once for all engines.
+#[expect(
+    missing_docs,
+    clippy::missing_errors_doc,
+    reason = "Engine has a method of each name, documented there"
+)]
+pub trait DynEngine {
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()>;
     fn close(&mut self, index: u32) -> io::Result<()>;
     fn descriptor(&self, index: u32) -> Option<RawFd>;
@@ -50,7 +55,7 @@ trait Erased {
     fn storage(&mut self) -> Option<&mut dyn Storage>;
 }
 
-impl<E: Engine> Erased for E {
+impl<E: Engine> DynEngine for E {
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
         Engine::open(self, index, spec, mode)
     }
@@ -163,7 +168,7 @@ impl<E: Engine> Erased for E {
 ///
 /// The type does not show whether an engine takes the time itself, or completes units without a system call: such
 /// engines are not put behind a pointer.
-pub struct BoxedEngine<const SYNCHRONOUS: bool>(Box<dyn Erased>);
+pub struct BoxedEngine<const SYNCHRONOUS: bool>(Box<dyn DynEngine>);
 
 impl<const SYNCHRONOUS: bool> BoxedEngine<SYNCHRONOUS> {
     /// Puts an engine behind a pointer.

@@ -40,7 +40,7 @@ mod stop_request;
 mod storage;
 pub mod transfer;
 
-pub use self::boxed::BoxedEngine;
+pub use self::boxed::{BoxedEngine, DynEngine};
 pub use self::config::{AccessPattern, EngineConfig};
 pub use self::error::{EngineError, FIXED_BUFFERS, memory_lock_limit, proc_number};
 pub use self::in_child_process::{in_child_process, in_child_process_with_progress};

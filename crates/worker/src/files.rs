@@ -5,7 +5,7 @@ mod specs;
 mod syncing;
 
 use crate::record::TraceRecorder;
-use iolite_engine::{Engine, FileKind, FileSpec, LocalStorage, OpenMode, Storage, open_as_allowed};
+use iolite_engine::{DynEngine, FileKind, FileSpec, LocalStorage, OpenMode, Storage, open_as_allowed};
 use iolite_host::{Machine, ThisMachine};
 use iolite_os::{errno_of, explained};
 use iolite_plan::Layout;
@@ -125,7 +125,7 @@ impl FileTable {
     ///
     /// # Errors
     /// The engine cannot open the file, it cannot be opened for its lock, or the kernel refuses `write_hint`.
-    pub fn open<E: Engine>(&mut self, engine: &mut E, file: u32) -> io::Result<()> {
+    pub fn open(&mut self, engine: &mut dyn DynEngine, file: u32) -> io::Result<()> {
         self.try_to_open(engine, file).map_err(|error| match errno_of(&error) {
             libc::EMFILE => self.too_many(&error),
             _ => error,
@@ -143,7 +143,7 @@ impl FileTable {
         explained(error, text)
     }
 
-    fn try_to_open<E: Engine>(&mut self, engine: &mut E, file: u32) -> io::Result<()> {
+    fn try_to_open(&mut self, engine: &mut dyn DynEngine, file: u32) -> io::Result<()> {
         let slot = file as usize;
         let spec = self.specs.get(file).ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))?;
         if let Err(error) = engine.open(file, &spec, self.mode(file)) {
@@ -178,7 +178,7 @@ impl FileTable {
     }
 
     /// With `invalidate`, drops the open files' pages from the page cache before the next lap or pass over them.
-    pub fn refresh<E: Engine>(&self, engine: &E) {
+    pub fn refresh(&self, engine: &dyn DynEngine) {
         if !self.invalidate {
             return;
         }
@@ -196,7 +196,7 @@ impl FileTable {
     ///
     /// # Errors
     /// As for [`FileTable::open`], or the file cannot be synced.
-    pub fn reopen<E: Engine>(&mut self, engine: &mut E, file: u32) -> io::Result<()> {
+    pub fn reopen(&mut self, engine: &mut dyn DynEngine, file: u32) -> io::Result<()> {
         self.open(engine, file)?;
         self.sync(engine, file)?;
         if self.invalidate
@@ -211,7 +211,7 @@ impl FileTable {
     ///
     /// # Errors
     /// The sync fails, or the engine cannot close the file.
-    pub fn close<E: Engine>(&mut self, engine: &mut E, file: u32) -> io::Result<()> {
+    pub fn close(&mut self, engine: &mut dyn DynEngine, file: u32) -> io::Result<()> {
         if !std::mem::take(&mut self.open[file as usize]) {
             return Ok(());
         }
@@ -228,7 +228,7 @@ impl FileTable {
     ///
     /// # Errors
     /// The first error of [`FileTable::close`]. The other files are closed even so.
-    pub fn close_all<E: Engine>(&mut self, engine: &mut E) -> io::Result<()> {
+    pub fn close_all(&mut self, engine: &mut dyn DynEngine) -> io::Result<()> {
         (0..self.specs.len() as u32).map(|file| self.close(engine, file)).fold(Ok(()), io::Result::and)
     }
 
@@ -255,7 +255,7 @@ impl FileTable {
     ///
     /// # Errors
     /// A file cannot be removed.
-    pub fn unlink<E: Engine>(&self, engine: &mut E) -> io::Result<()> {
+    pub fn unlink(&self, engine: &mut dyn DynEngine) -> io::Result<()> {
         for (_, spec) in self.specs.iter().filter(|(_, spec)| spec.kind == FileKind::Regular) {
             let removed = match self.data {
                 Data::LocalFiles if self.are_directories => std::fs::remove_dir(&spec.path),
@@ -315,7 +315,7 @@ impl FileTable {
 }
 
 /// The engine's own storage, which its facets promise.
-fn own_storage<E: Engine>(engine: &mut E) -> io::Result<&mut dyn Storage> {
+fn own_storage(engine: &mut dyn DynEngine) -> io::Result<&mut dyn Storage> {
     engine.storage().ok_or_else(|| io::Error::from_raw_os_error(libc::ENOSYS))
 }
 

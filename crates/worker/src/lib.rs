@@ -63,8 +63,8 @@ use flow::Flow;
 use full_generator::FullGenerator;
 pub use in_flight::{UnitInFlight, UnitTables};
 use io_loop::{
-    BlockLives, ErrorPolicy, Extras, Failure, IntendedStarts, IoLoop, NO_DATA, Parts, PassEnd, Ranges,
-    StageStamps,
+    AnyLoop, BlockLives, Common, ErrorPolicy, Extras, Failure, IntendedStarts, IoLoop, NO_DATA, Parts,
+    PassEnd, Ranges, StageStamps,
 };
 use iolite_content::Content;
 use iolite_engine::completed_later::has_lent_memory;
@@ -469,7 +469,28 @@ impl Worker<'_> {
         set_up: SetUp<'_>,
     ) -> Result<(), Stop> {
         let SetUp { mut parts, buffers } = set_up;
-        self.open(&mut parts.files, &mut engine)?;
+        self.prepare(&mut engine, &mut parts, &buffers)?;
+        let mut io_loop = IoLoop::<E, G, FULL>::new(engine, generator, parts);
+        let worked = self.follow_plan(&mut io_loop);
+        if io_loop.common().has_given_up() {
+            // It would wait for them, and they may still use the buffers.
+            std::mem::forget((io_loop, buffers));
+            return worked;
+        }
+        // Dropping the engine waits for the units in flight. Only then may the buffers be freed.
+        drop(io_loop);
+        self.give_back(buffers);
+        worked
+    }
+
+    /// Opens the files and prepares the engine.
+    fn prepare(
+        &self,
+        engine: &mut dyn iolite_engine::DynEngine,
+        parts: &mut Parts<'_>,
+        buffers: &Buffers,
+    ) -> Result<(), Stop> {
+        self.open(&mut parts.files, engine)?;
         for line in engine.announcements() {
             Message::Note(self.number(), line).send(self.messages);
         }
@@ -483,16 +504,11 @@ impl Worker<'_> {
         engine.prepare(&at_once).map_err(|error| {
             let words = without_error_numbers(&error.to_string());
             Stop { errno: error.errno(), what: format!("func=engine_prepare: {words}") }
-        })?;
-        let mut io_loop = IoLoop::<E, G, FULL>::new(engine, generator, parts);
-        let worked = self.follow_plan(&mut io_loop);
-        if io_loop.has_given_up() {
-            // It would wait for them, and they may still use the buffers.
-            std::mem::forget((io_loop, buffers));
-            return worked;
-        }
-        // Dropping the engine waits for the units in flight. Only then may the buffers be freed.
-        drop(io_loop);
+        })
+    }
+
+    /// Frees the buffers, which nothing uses any longer.
+    fn give_back(&self, buffers: Buffers) {
         if has_lent_memory() {
             // (An abandoned library may still use them.)
             std::mem::forget(buffers);
@@ -500,51 +516,48 @@ impl Worker<'_> {
             drop(buffers);
             debug!(target: "mem", "{}: buffers given back", self.resolved.name);
         }
-        worked
     }
 
     /// Waits for the start signal, runs the job, and cleans up.
-    fn follow_plan<E: Engine, G: Generator, const FULL: bool>(
-        &self,
-        io_loop: &mut IoLoop<'_, E, G, FULL>,
-    ) -> Result<(), Stop> {
-        self.wait_for_start(&mut || io_loop.engine.keep_alive());
-        self.meet(&mut io_loop.engine)?;
+    fn follow_plan(&self, io_loop: &mut dyn AnyLoop<'_>) -> Result<(), Stop> {
+        let (common, engine) = io_loop.with_engine();
+        self.wait_for_start(&mut || engine.keep_alive());
+        self.meet(engine)?;
         usage::count_of_engine(match self.resolved.counts_process {
             true => OfEngine::Process,
-            false => OfEngine::threads(io_loop.engine.threads()),
+            false => OfEngine::threads(engine.threads()),
         });
         usage::begin();
-        io_loop.start();
+        common.start();
         if let Some(clock) = self.resolved.start_clock {
             let now = time::clock_ms(clock).map_err(|error| Stop::new("func=job_start_clock_id", &error))?;
             self.control().own_start_ms.store(now, Relaxed);
         }
         Message::Phase(self.number()).send(self.messages);
         let worked = self.loops(io_loop);
-        let failure = io_loop.end.failure.take();
-        if io_loop.is_ramping() && failure.is_none() && worked.is_ok() {
+        let (common, engine) = io_loop.with_engine();
+        let failure = common.end.failure.take();
+        if common.is_ramping() && failure.is_none() && worked.is_ok() {
             self.warn_of_ramp();
         }
-        let trouble = io_loop.end.trouble.take();
+        let trouble = common.end.trouble.take();
         let names =
-            failure.and_then(|failure| failure.attempt).map(|attempt| io_loop.files.name(attempt.file));
-        io_loop.finish();
+            failure.and_then(|failure| failure.attempt).map(|attempt| common.files.name(attempt.file));
+        common.finish();
         self.enter(Phase::Finishing);
-        let logged = self.finish_logs(io_loop.extras.log.take());
-        let put_away = self.put_away(io_loop);
-        let remarks = if io_loop.has_given_up() { Vec::new() } else { io_loop.engine.remarks() };
+        let logged = self.finish_logs(common.extras.log.take());
+        let put_away = self.put_away(common, engine);
+        let remarks = if common.has_given_up() { Vec::new() } else { engine.remarks() };
         for line in remarks {
             Message::Note(self.number(), line).send(self.messages);
         }
         // If the other end is a job of this run, its report shows what arrived.
-        let warnings =
-            if self.resolved.other_ends.is_empty() { io_loop.engine.warnings() } else { Vec::new() };
+        let warnings = if self.resolved.other_ends.is_empty() { engine.warnings() } else { Vec::new() };
         for line in warnings {
             let text = format!("{}: {line}", self.resolved.name);
             Message::Warning(self.number(), text).send(self.messages);
         }
-        let requests = io_loop.engine.requests().since(io_loop.requests_before());
+        let requests = engine.requests().since(common.requests_before());
         if let Some(words) = requests.in_words() {
             Message::Note(self.number(), format!("{}: {words}", self.resolved.engine_name))
                 .send(self.messages);
@@ -552,7 +565,7 @@ impl Worker<'_> {
         let Requests { repeated, throttled } = requests;
         self.slot().stats.repeated.set(repeated);
         self.slot().stats.throttled.set(throttled);
-        if let Some(verification) = &mut io_loop.extras.verification {
+        if let Some(verification) = &mut common.extras.verification {
             self.leave_state(verification, failure.is_none() && worked.is_ok());
         }
         let failed = match failure {
@@ -574,7 +587,7 @@ impl Worker<'_> {
     }
 
     /// Lets the engine meet the other end of its connection.
-    fn meet<E: Engine>(&self, engine: &mut E) -> Result<(), Stop> {
+    fn meet(&self, engine: &mut dyn iolite_engine::DynEngine) -> Result<(), Stop> {
         let others = &self.resolved.other_ends;
         let has_ended = |&other: &usize| self.arena.slot(other).control.phase() == Phase::Exited;
         let mut goes_on = || {
@@ -621,50 +634,49 @@ impl Worker<'_> {
     }
 
     /// Runs the passes of the job.
-    fn loops<E: Engine, G: Generator, const FULL: bool>(
-        &self,
-        io_loop: &mut IoLoop<E, G, FULL>,
-    ) -> Result<(), Stop> {
+    fn loops(&self, io_loop: &mut dyn AnyLoop<'_>) -> Result<(), Stop> {
         let PassRules { loops, time_based, unlink_each_loop, repeat_choices, kind, .. } =
             self.resolved.passes;
         let mut left = loops;
-        while left > 0 && !io_loop.is_over() {
-            io_loop.begin_pass();
+        while left > 0 && !io_loop.common().is_over() {
+            io_loop.common().begin_pass();
             let end = self.pass(io_loop);
             left -= 1;
             // The next pass would have nothing to do either, and would never check the time.
-            let is_idle =
-                time_based && kind == PassKind::Perform && end == PassEnd::Finished && io_loop.was_idle();
+            let was_idle = io_loop.common().was_idle();
+            let is_idle = time_based && kind == PassKind::Perform && end == PassEnd::Finished && was_idle;
             let again = (left > 0 || time_based) && !is_idle;
-            if FULL && again {
+            if again {
                 io_loop.sync_between_passes();
             }
-            if self.resolved.syncs.end_fsync && io_loop.end.failure.is_none() {
-                self.sync_all(io_loop)?;
+            let (common, engine) = io_loop.with_engine();
+            if self.resolved.syncs.end_fsync && common.end.failure.is_none() {
+                self.sync_all(common, engine)?;
             }
-            io_loop.end_pass();
-            let end = if FULL { self.check_pass(io_loop, end, !again)? } else { end };
-            if end == PassEnd::Stopped || io_loop.is_over() {
+            common.end_pass();
+            let end = self.check_pass(io_loop, end, !again)?;
+            let (common, engine) = io_loop.with_engine();
+            if end == PassEnd::Stopped || common.is_over() {
                 break;
             }
             if is_idle {
                 self.warn_of_idleness();
                 break;
             }
-            if again && unlink_each_loop && !io_loop.has_given_up() {
-                self.make_anew(io_loop)?;
+            if again && unlink_each_loop && !common.has_given_up() {
+                self.make_anew(common, engine)?;
             } else if again {
-                self.renew(io_loop)?;
+                self.renew(common, engine)?;
             }
             if time_based {
                 left = left.max(1);
             }
             if again && repeat_choices {
-                io_loop.generator.rewind();
+                io_loop.generator().rewind();
             } else if again {
-                io_loop.generator.restart();
+                io_loop.generator().restart();
             }
-            if again && let Some(verification) = &mut io_loop.extras.verification {
+            if again && let Some(verification) = &mut io_loop.common().extras.verification {
                 verification.next_pass(repeat_choices, || self.stop_requested());
             }
         }
@@ -672,81 +684,75 @@ impl Worker<'_> {
     }
 
     /// Syncs all files after a pass (`end_fsync`).
-    fn sync_all<E: Engine, G: Generator, const FULL: bool>(
+    fn sync_all(
         &self,
-        io_loop: &mut IoLoop<E, G, FULL>,
+        common: &mut Common<'_>,
+        engine: &mut dyn iolite_engine::DynEngine,
     ) -> Result<(), Stop> {
         let before = self.control().phase();
         self.control().set_phase(Phase::Syncing);
-        let synced = io_loop.files.sync_all(&mut io_loop.engine);
+        let synced = common.files.sync_all(engine);
         self.control().set_phase(before);
         synced.map_err(|error| Stop::new("func=end_fsync", &error))?;
-        if FULL {
-            io_loop.all_flushed();
-        }
+        common.all_flushed();
         Ok(())
     }
 
     /// Between two passes: removes the files and creates them again (`unlink_each_loop`).
-    fn make_anew<E: Engine, G: Generator, const FULL: bool>(
+    fn make_anew(
         &self,
-        io_loop: &mut IoLoop<E, G, FULL>,
+        common: &mut Common<'_>,
+        engine: &mut dyn iolite_engine::DynEngine,
     ) -> Result<(), Stop> {
         let ResolvedWorker { name, creation, layout, .. } = self.resolved;
-        io_loop.files.close_all(&mut io_loop.engine).map_err(|error| Stop::new("func=close", &error))?;
-        io_loop.files.unlink(&mut io_loop.engine).map_err(|error| Stop::new("func=unlink", &error))?;
+        common.files.close_all(engine).map_err(|error| Stop::new("func=close", &error))?;
+        common.files.unlink(engine).map_err(|error| Stop::new("func=unlink", &error))?;
         let mut quiet = |_| ();
         // (What was just removed may not be free yet.)
         let creation = &Creation { surely_written: None, ..creation.clone() };
         creation::create(name, creation, &layout.removed(), &mut quiet, &|| self.stop_requested())
             .map_err(|error| Stop::new("func=layout", &error))?;
-        self.open(&mut io_loop.files, &mut io_loop.engine)
+        self.open(&mut common.files, engine)
     }
 
     /// Between two passes: drops the files' pages from the page cache and, unless they are kept open, reopens the
     /// files.
-    fn renew<E: Engine, G: Generator, const FULL: bool>(
-        &self,
-        io_loop: &mut IoLoop<E, G, FULL>,
-    ) -> Result<(), Stop> {
-        if self.resolved.passes.keep_open || io_loop.has_given_up() {
-            io_loop.files.refresh(&io_loop.engine);
+    fn renew(&self, common: &mut Common<'_>, engine: &mut dyn iolite_engine::DynEngine) -> Result<(), Stop> {
+        if self.resolved.passes.keep_open || common.has_given_up() {
+            common.files.refresh(engine);
             return Ok(());
         }
-        io_loop.files.close_all(&mut io_loop.engine).map_err(|error| Stop::new("func=close", &error))?;
-        self.open(&mut io_loop.files, &mut io_loop.engine)
+        common.files.close_all(engine).map_err(|error| Stop::new("func=close", &error))?;
+        self.open(&mut common.files, engine)
     }
 
     /// Syncs, closes and removes files at the end, as the job says.
-    fn put_away<E: Engine, G: Generator, const FULL: bool>(
-        &self,
-        io_loop: &mut IoLoop<E, G, FULL>,
-    ) -> Vec<Stop> {
+    fn put_away(&self, common: &mut Common<'_>, engine: &mut dyn iolite_engine::DynEngine) -> Vec<Stop> {
         let mut stops = Vec::new();
         if self.stop_requested() {
-            io_loop.engine.stop_repeating();
+            engine.stop_repeating();
         }
-        if io_loop.has_given_up() {
+        if common.has_given_up() {
             // Files stay open: I/O on them may still come back.
             return stops;
         }
         if self.resolved.syncs.end_syncfs {
-            let synced = io_loop.files.sync_file_systems(&mut io_loop.engine);
+            let synced = common.files.sync_file_systems(engine);
             stops.extend(synced.err().map(|error| Stop::new("func=end_syncfs", &error)));
         }
-        let closed = io_loop.files.close_all(&mut io_loop.engine);
+        let closed = common.files.close_all(engine);
         self.control().open_files.store(0, Relaxed);
         stops.extend(closed.err().map(|error| Stop::new("func=close", &error)));
-        stops.extend(self.finish_recording(&mut io_loop.files).err());
+        stops.extend(self.finish_recording(&mut common.files).err());
         if self.resolved.passes.unlink {
-            let removed = io_loop.files.unlink(&mut io_loop.engine);
+            let removed = common.files.unlink(engine);
             stops.extend(removed.err().map(|error| Stop::new("func=unlink", &error)));
         }
         stops
     }
 
     /// Opens the files that are open when the job starts.
-    fn open<E: Engine>(&self, files: &mut FileTable, engine: &mut E) -> Result<(), Stop> {
+    fn open(&self, files: &mut FileTable, engine: &mut dyn iolite_engine::DynEngine) -> Result<(), Stop> {
         let has_local_files = self.resolved.files.data == Data::LocalFiles;
         if !has_local_files {
             // The engine opens no files, but users expect the job's files to be counted as open.

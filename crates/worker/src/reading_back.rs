@@ -1,14 +1,13 @@
 //! Passes of a verified job: reading files back after a pass, and removing the verify state when it is no longer
 //! needed.
 
-use super::io_loop::{IoLoop, PassEnd};
+use super::io_loop::{AnyLoop, PassEnd};
 use super::{Stop, Worker};
-use iolite_engine::Engine;
 use iolite_os::message::Message;
 use iolite_os::shared::Phase;
 use iolite_plan::resolve::PassKind;
 use iolite_verify::{Rules, Verification};
-use iolite_workload::{Generator, Spec};
+use iolite_workload::Spec;
 use tracing::debug;
 
 impl Worker<'_> {
@@ -39,24 +38,20 @@ impl Worker<'_> {
     }
 
     /// Runs a pass, unless an earlier run has done so.
-    pub(super) fn pass<E: Engine, G: Generator, const FULL: bool>(
-        &self,
-        io_loop: &mut IoLoop<E, G, FULL>,
-    ) -> PassEnd {
-        let verification = io_loop.extras.verification.as_deref();
+    pub(super) fn pass(&self, io_loop: &mut dyn AnyLoop<'_>) -> PassEnd {
+        let verification = io_loop.common().extras.verification.as_deref();
         let is_known = verification.is_some_and(Verification::knows_all_passes);
         match self.resolved.passes.kind {
             PassKind::Perform => io_loop.pass(),
-            // (Only the full loop verifies.)
-            PassKind::Assume if FULL && !is_known => io_loop.dry_pass(),
+            PassKind::Assume if !is_known => io_loop.dry_pass(),
             PassKind::Assume | PassKind::Skip => PassEnd::Finished,
         }
     }
 
     /// After a pass: performs the pending trims and reads back the writes of the pass, from the medium if possible.
-    pub(super) fn check_pass<E: Engine, G: Generator, const FULL: bool>(
+    pub(super) fn check_pass(
         &self,
-        io_loop: &mut IoLoop<E, G, FULL>,
+        io_loop: &mut dyn AnyLoop<'_>,
         end: PassEnd,
         is_last: bool,
     ) -> Result<PassEnd, Stop> {
@@ -66,32 +61,33 @@ impl Worker<'_> {
         let is_now = |rules: &Rules| rules.reads_back && (is_last || is_known(rules));
         let now = rules.is_some_and(is_now);
         let mut end = end;
-        let goes_on = io_loop.end.failure.is_none() && (end == PassEnd::Finished || io_loop.may_resume());
-        if goes_on && !now && io_loop.trims_what_was_written() {
+        let (common, engine) = io_loop.with_engine();
+        let goes_on = common.end.failure.is_none() && (end == PassEnd::Finished || common.may_resume());
+        if goes_on && !now && common.trims_what_was_written() {
             end = io_loop.trim_the_rest();
-        }
-        if goes_on && now {
+        } else if goes_on && now {
             if rules.is_some_and(|rules| rules.writes) {
                 if !self.resolved.syncs.end_fsync {
-                    let synced = io_loop.files.sync_all(&mut io_loop.engine);
+                    let synced = common.files.sync_all(engine);
                     synced.map_err(|error| Stop::new("func=fsync", &error))?;
-                    io_loop.all_flushed();
+                    common.all_flushed();
                 }
-                io_loop.files.refresh(&io_loop.engine);
+                common.files.refresh(engine);
             }
             self.enter(Phase::Verifying);
             end = io_loop.read_back();
-            self.control().set_phase(io_loop.phase());
+            self.control().set_phase(io_loop.common().phase());
         }
-        io_loop.conclude_checks();
-        let Some(verification) = &mut io_loop.extras.verification else { return Ok(end) };
-        let is_told = is_last || end == PassEnd::Stopped || io_loop.end.failure.is_some();
+        let common = io_loop.common();
+        common.conclude_checks();
+        let Some(verification) = &mut common.extras.verification else { return Ok(end) };
+        let is_told = is_last || end == PassEnd::Stopped || common.end.failure.is_some();
         if let Some(hint) = verification.hint(now && end == PassEnd::Finished).filter(|_| is_told) {
             Message::Warning(self.number(), format!("{}: {hint}", self.resolved.name)).send(self.messages);
         }
         let unread = verification.read_back.unread();
         verification.is_complete = now && unread_is_none(end, unread);
-        if end == PassEnd::Stopped && unread > 0 && io_loop.end.failure.is_none() && now {
+        if end == PassEnd::Stopped && unread > 0 && common.end.failure.is_none() && now {
             let writes = if unread == 1 { "write was" } else { "writes were" };
             let text = format!("{}: stopped before {unread} {writes} read back", self.resolved.name);
             // This is a warning so that the user sees it even if a program reads the report: the job asked for a check

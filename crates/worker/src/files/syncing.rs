@@ -1,7 +1,7 @@
 //! Syncs of whole files: when a file is closed, after a pass, and at the end of the job.
 
 use super::{FileTable, own_storage};
-use iolite_engine::{Engine, FileKind, FileSpec, LocalStorage, Storage, open_as_allowed, sync_file};
+use iolite_engine::{DynEngine, FileKind, FileSpec, LocalStorage, Storage, open_as_allowed, sync_file};
 use iolite_plan::resolve::Data;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ impl FileTable {
     ///
     /// # Errors
     /// The first error of a sync. The other files are synced even so.
-    pub fn sync_all<E: Engine>(&self, engine: &mut E) -> io::Result<()> {
+    pub fn sync_all(&self, engine: &mut dyn DynEngine) -> io::Result<()> {
         let open = self.numbers().filter(|&file| self.open[file as usize]);
         let synced = open.map(|file| self.sync(engine, file)).fold(Ok(()), io::Result::and);
         if self.fsync_on_close {
@@ -29,7 +29,7 @@ impl FileTable {
     }
 
     /// Syncs an open file.
-    pub(super) fn sync<E: Engine>(&self, engine: &mut E, file: u32) -> io::Result<()> {
+    pub(super) fn sync(&self, engine: &mut dyn DynEngine, file: u32) -> io::Result<()> {
         match self.data {
             Data::LocalFiles => engine
                 .sync_file(file)
@@ -44,7 +44,7 @@ impl FileTable {
     ///
     /// # Errors
     /// A file cannot be opened, or its file system cannot be synced.
-    pub fn sync_file_systems<E: Engine>(&self, engine: &mut E) -> io::Result<()> {
+    pub fn sync_file_systems(&self, engine: &mut dyn DynEngine) -> io::Result<()> {
         let mut done = HashSet::new();
         for file in self.numbers().filter(|&file| self.open[file as usize]) {
             match (self.data, engine.descriptor(file)) {

@@ -4,8 +4,8 @@
 //! tolerated. Tolerated are those that `ignore_error` lists for that kind, or else `EIO` and `EILSEQ`, which report
 //! data lost by the medium. Any other error would only repeat.
 
-use super::IoLoop;
 use super::failure::{Attempt, Failure, failed_operation, io_error_line};
+use super::{Common, IoLoop};
 use crate::alignment;
 use iolite_engine::{Engine, Errno};
 use iolite_host::{Machine, ThisMachine};
@@ -69,7 +69,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Handles a failed I/O. It counts as an I/O, without latency and bytes.
     #[cold]
     pub(super) fn io_failed(&mut self, index: u32, errno: Errno) {
-        let attempt = self.attempt(index);
+        let attempt = self.common.attempt(index);
         let (errno, why) = match errno {
             NOTHING_MOVED => (Errno(libc::EIO), " (the file ends before)"),
             errno => (errno, ""),
@@ -83,23 +83,35 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.io_failed_because(index, errno, told.as_deref().unwrap_or(why));
     }
 
-    fn attempt(&self, index: u32) -> Attempt {
-        Attempt::of(&self.flight.table.units[index as usize])
-    }
-
     /// Handles a failed I/O. `why` follows the system's text about the error.
     #[cold]
     pub(super) fn io_failed_because(&mut self, index: u32, errno: Errno, why: &str) {
+        if FULL {
+            self.learn(index, Fate::Failed);
+            self.count_for_pace(index, 0);
+            self.common.forget_role(index);
+        }
+        self.common.failed(index, errno, why, self.generator.learns());
+    }
+
+    /// Why a read has failed, as far as the workload knows.
+    fn why_unreadable(&self, attempt: &Attempt) -> Option<String> {
+        let Attempt { operation, file, offset, length } = *attempt;
+        let direction = operation.direction().filter(|_| operation == Operation::Read)?;
+        self.generator.loss(&Io { offset, length, file, direction })
+    }
+}
+
+impl Common<'_> {
+    /// `learns`: the workload depends on outcomes ([`Generator::learns`]).
+    fn failed(&mut self, index: u32, errno: Errno, why: &str, learns: bool) {
         let attempt = self.attempt(index);
         if let Some(direction) = attempt.operation.direction() {
             self.stats.directions[direction.index()].ios.add(1);
         }
-        if FULL {
-            self.learn(index, Fate::Failed);
-            self.count_for_pace(index, 0);
-            self.forget_role(index);
-        }
-        if FULL && let Some(blocks) = &mut self.extras.blocks {
+        if self.is_full
+            && let Some(blocks) = &mut self.extras.blocks
+        {
             blocks.done(&attempt, true);
         }
         if self.rules.fill_device && errno.0 == libc::ENOSPC {
@@ -115,11 +127,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             if is_first && errno.0 == libc::EINVAL && self.errors.direct {
                 self.advise(attempt, self.flight.table.units[index as usize].buffer.addr() as u64);
             }
-            if is_first
-                && errno.0 == libc::EIO
-                && attempt.operation == Operation::Write
-                && !self.generator.learns()
-            {
+            if is_first && errno.0 == libc::EIO && attempt.operation == Operation::Write && !learns {
                 self.advise_zones(attempt.file);
             }
             return;
@@ -139,19 +147,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Says how often tolerated errors were repeated.
-    pub(super) fn count_tolerated(&mut self) {
-        for (text, count) in self.errors.tolerated.counts() {
-            let count = i32::try_from(count).unwrap_or(i32::MAX);
-            Message::Tolerated(self.errors.worker, count, text).send(self.errors.messages);
-        }
-    }
-
-    /// Why a read has failed, as far as the workload knows.
-    fn why_unreadable(&self, attempt: &Attempt) -> Option<String> {
-        let Attempt { operation, file, offset, length } = *attempt;
-        let direction = operation.direction().filter(|_| operation == Operation::Read)?;
-        self.generator.loss(&Io { offset, length, file, direction })
+    fn attempt(&self, index: u32) -> Attempt {
+        Attempt::of(&self.flight.table.units[index as usize])
     }
 
     /// Ends the job, because something cannot be done.
@@ -222,5 +219,13 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     fn tell(&self, attempt: Attempt, errno: Errno, why: &str) {
         let line = io_error_line(&self.files.name(attempt.file), &attempt, errno, why);
         Message::Trouble(self.errors.worker, line).send(self.errors.messages);
+    }
+
+    /// Says how often tolerated errors were repeated.
+    pub(super) fn count_tolerated(&mut self) {
+        for (text, count) in self.errors.tolerated.counts() {
+            let count = i32::try_from(count).unwrap_or(i32::MAX);
+            Message::Tolerated(self.errors.worker, count, text).send(self.errors.messages);
+        }
     }
 }

@@ -21,27 +21,28 @@ use tracing::trace;
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Lets the search for a depth that meets the latency target take its next step.
     pub(super) fn seek_depth(&mut self) {
-        let Some(target) = &mut self.extras.target else { return };
-        let now = self.clock.now();
-        if now >= self.time.next_event {
+        let Some(target) = &mut self.common.extras.target else { return };
+        let now = self.common.clock.now();
+        if now >= self.common.time.next_event {
             // Changing the depth after the end would only discard the measurements at the last depth.
             return;
         }
-        let anew = target.counts_anew() && !self.time.ramping;
+        let anew = target.counts_anew() && !self.common.time.ramping;
         match target.step(now) {
             Step::Stay => {}
             Step::Depth(depth) => {
-                self.flight.limit = depth.min(self.rules.depth - self.flight.given_up).max(1);
-                self.control.found_depth.store(depth, Relaxed);
+                self.common.flight.limit =
+                    depth.min(self.common.rules.depth - self.common.flight.given_up).max(1);
+                self.common.control.found_depth.store(depth, Relaxed);
                 if anew {
                     self.count_anew(now);
                 }
-                while self.flight.count >= depth && self.end.failure.is_none() {
+                while self.common.flight.count >= depth && self.common.end.failure.is_none() {
                     self.commit();
                     self.reap(1);
                 }
             }
-            Step::Finished => self.end.stopping = true,
+            Step::Finished => self.common.end.stopping = true,
         }
     }
 
@@ -49,12 +50,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn keep_in_step(&mut self) {
         /// How often to check the others when there is no sleep.
         const LOOK_NS: u64 = 1000;
-        while let Some(flow) = &mut self.extras.flow
+        while let Some(flow) = &mut self.common.extras.flow
             && !flow.may_go()
-            && !self.end.stopping
+            && !self.common.end.stopping
         {
             let nap = flow.sleep_ns();
-            self.wait_until(self.clock.now().saturating_add(nap.max(LOOK_NS)), true);
+            self.wait_until(self.common.clock.now().saturating_add(nap.max(LOOK_NS)), true);
             if nap == 0 {
                 // The others may need this processor to catch up.
                 std::thread::yield_now();
@@ -65,29 +66,29 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Takes a pause if one is due, and tells the workload the direction of the next I/O. Returns the time for which
     /// that I/O has to wait; 0 = none.
     pub(super) fn keep_pace(&mut self) -> u64 {
-        let Some(pace) = &mut self.extras.pace else { return 0 };
+        let Some(pace) = &mut self.common.extras.pace else { return 0 };
         let most = pace.most_in_flight();
-        while u64::from(self.flight.count) >= most && !self.end.stopping {
+        while u64::from(self.common.flight.count) >= most && !self.common.end.stopping {
             self.commit();
             self.reap(1);
-            if self.control.attention() != 0 {
+            if self.common.control.attention() != 0 {
                 self.attend();
             }
         }
-        let mut now = self.clock.now();
-        let Some(pace) = &mut self.extras.pace else { return 0 };
-        if !self.time.ramping
+        let mut now = self.common.clock.now();
+        let Some(pace) = &mut self.common.extras.pace else { return 0 };
+        if !self.common.time.ramping
             && let Some(missed) = pace.missed(now)
         {
             let missed = Some(Missed::Rate(missed));
-            self.fail(Failure { errno: Errno(libc::EIO), attempt: None, missed });
+            self.common.fail(Failure { errno: Errno(libc::EIO), attempt: None, missed });
             return 0;
         }
         if let Some(pause) = pace.pause(now) {
             self.think(pause);
-            now = self.clock.now();
+            now = self.common.clock.now();
         }
-        let Some(pace) = &mut self.extras.pace else { return 0 };
+        let Some(pace) = &mut self.common.extras.pace else { return 0 };
         let turn = pace.turn(now);
         trace!(target: "rate", "next {} {} ns from now", turn.direction.map_or("I/O", Direction::name), turn.at.saturating_sub(now));
         self.generator.steer(turn.direction);
@@ -98,20 +99,20 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     fn await_accelerator(&mut self, io: &Io) {
         /// How often to check whether others have finished their samples.
         const LOOK_NS: u64 = 20_000;
-        if self.extras.accelerator.is_none() || io.direction != Direction::Read {
+        if self.common.extras.accelerator.is_none() || io.direction != Direction::Read {
             return;
         }
-        let mut now = self.clock.now();
-        while let Some(accelerator) = &mut self.extras.accelerator
-            && !self.end.stopping
+        let mut now = self.common.clock.now();
+        while let Some(accelerator) = &mut self.common.extras.accelerator
+            && !self.common.end.stopping
         {
-            let moment = match accelerator.ask(io.file, io.length, now, self.flight.count == 0) {
+            let moment = match accelerator.ask(io.file, io.length, now, self.common.flight.count == 0) {
                 Leave::Now => return,
                 Leave::At(moment) => moment,
                 Leave::Later => now.saturating_add(LOOK_NS),
             };
             self.wait_until(moment, true);
-            now = self.clock.now();
+            now = self.common.clock.now();
         }
     }
 
@@ -124,15 +125,15 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if moment > 0 {
             self.wait_until(moment, true);
         }
-        !self.end.stopping
+        !self.common.end.stopping
     }
 
     /// Issues the syncs that are due. Then closes the file that waited for them.
     pub(super) fn sync_what_is_due(&mut self) {
-        while let Some(sync) = self.extras.syncs.due() {
+        while let Some(sync) = self.common.extras.syncs.due() {
             self.submit_sync(sync);
         }
-        if let Some(file) = self.extras.syncs.take_closing() {
+        if let Some(file) = self.common.extras.syncs.take_closing() {
             self.close_file(file);
         }
     }
@@ -148,10 +149,10 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         /// Cycles to burn between two checks of the clock and the controller's requests: less than a millisecond.
         const SLICE_CYCLES: u64 = 1_000_000;
         self.drain();
-        let began = self.clock.now();
+        let began = self.common.clock.now();
         trace!(target: "rate", "thinks for {} ns, {} of them busily", pause.length_ns, pause.spin_ns);
         let busy_until = began.saturating_add(pause.spin_ns);
-        while !self.is_called_off(false) && self.clock.now() < busy_until {
+        while !self.is_called_off(false) && self.common.clock.now() < busy_until {
             std::hint::spin_loop();
         }
         let mut cycles = pause.cycles;
@@ -161,8 +162,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             cycles -= slice;
         }
         self.wait_until(began.saturating_add(pause.length_ns), false);
-        let now = self.clock.now();
-        if let Some(pace) = &mut self.extras.pace {
+        let now = self.common.clock.now();
+        if let Some(pace) = &mut self.common.extras.pace {
             pace.paused(began, now);
         }
     }
@@ -170,14 +171,14 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Whether to stop waiting: handles the end of the ramp or of the time, and the controller's requests. `in_hand` =
     /// an I/O of the workload is still to be issued.
     pub(super) fn is_called_off(&mut self, in_hand: bool) -> bool {
-        let now = self.clock.now();
-        if now >= self.time.next_event {
+        let now = self.common.clock.now();
+        if now >= self.common.time.next_event {
             self.event(now, in_hand);
         }
-        if self.control.attention() != 0 {
+        if self.common.control.attention() != 0 {
             self.attend();
         }
-        self.end.stopping
+        self.common.end.stopping
     }
 
     /// Performs the steps that this I/O requires first. Returns false if it cannot be issued.
@@ -187,39 +188,39 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         trace!(target: "random", "file {}: {} at {:#x}", io.file, io.direction.name(), io.offset);
         trace!(target: "io", "fill: {}", self.in_words(&Attempt::at(io)));
-        if !self.files.is_open(io.file)
-            && let Err(error) = self.files.open(&mut self.engine, io.file)
+        if !self.common.files.is_open(io.file)
+            && let Err(error) = self.common.files.open(&mut self.engine, io.file)
         {
-            self.refused(Attempt::at(io), error.into());
+            self.common.refused(Attempt::at(io), error.into());
             return false;
         }
-        if self.rules.serialize_overlap {
-            while self.overlaps(io) && self.end.failure.is_none() {
+        if self.common.rules.serialize_overlap {
+            while self.overlaps(io) && self.common.end.failure.is_none() {
                 self.commit();
-                if self.flight.count > 0 {
+                if self.common.flight.count > 0 {
                     self.reap(1);
                 } else {
                     self.collect(true);
                 }
             }
         }
-        if self.rules.write_barrier > 0 && io.direction == Direction::Write {
-            self.barrier_countdown -= 1;
-            if self.barrier_countdown == 0 {
+        if self.common.rules.write_barrier > 0 && io.direction == Direction::Write {
+            self.common.barrier_countdown -= 1;
+            if self.common.barrier_countdown == 0 {
                 self.drain();
             }
         }
-        if self.files.must_drain_for(io.file, io.direction) {
+        if self.common.files.must_drain_for(io.file, io.direction) {
             self.drain();
         }
-        if let Err(error) = self.files.enter(io.file, io.direction) {
-            self.refused(Attempt::at(io), error.into());
+        if let Err(error) = self.common.files.enter(io.file, io.direction) {
+            self.common.refused(Attempt::at(io), error.into());
         }
-        if self.end.failure.is_none() && !self.take_turn(io) {
+        if self.common.end.failure.is_none() && !self.take_turn(io) {
             return false;
         }
-        trace!(target: "io", "queue: {}, {} in flight", self.in_words(&Attempt::at(io)), self.flight.count);
-        self.end.failure.is_none()
+        trace!(target: "io", "queue: {}, {} in flight", self.in_words(&Attempt::at(io)), self.common.flight.count);
+        self.common.end.failure.is_none()
     }
 
     /// The engine chose the offset of this write; use that one.
@@ -229,8 +230,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             return;
         }
         let Some(offset) = self.engine.placed(index) else { return };
-        self.flight.table.units[index as usize].offset = offset;
-        if let Some(verification) = &mut self.extras.verification {
+        self.common.flight.table.units[index as usize].offset = offset;
+        if let Some(verification) = &mut self.common.extras.verification {
             verification.landed(index, offset);
         }
     }
@@ -238,9 +239,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Reports the fate of a unit to the workload, if the workload tracks it and has issued the unit.
     #[inline(always)]
     pub(super) fn learn(&mut self, index: u32, fate: Fate) {
-        if self.generator.learns() && !self.is_check(index) {
+        if self.generator.learns() && !self.common.is_check(index) {
             let Attempt { operation, file, offset, length } =
-                self.whole(&self.flight.table.units[index as usize]);
+                self.whole(&self.common.flight.table.units[index as usize]);
             if let Some(direction) = operation.direction() {
                 self.generator.completed(&Io { offset, length, file, direction }, fate);
             }
@@ -250,15 +251,18 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Tells the workload that an I/O is not issued.
     #[inline(always)]
     pub(super) fn withdraw(&mut self, io: &Io) {
-        if FULL && self.generator.learns() && !self.beside {
+        if FULL && self.generator.learns() && !self.common.beside {
             self.generator.completed(io, Fate::Withdrawn);
         }
     }
 
     /// Performs the steps that have to follow this I/O at once.
     pub(super) fn after(&mut self, io: &Io) {
-        if self.rules.write_barrier > 0 && io.direction == Direction::Write && self.barrier_countdown == 0 {
-            self.barrier_countdown = self.rules.write_barrier;
+        if self.common.rules.write_barrier > 0
+            && io.direction == Direction::Write
+            && self.common.barrier_countdown == 0
+        {
+            self.common.barrier_countdown = self.common.rules.write_barrier;
             self.drain();
         }
     }
@@ -266,26 +270,30 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// A description of an I/O for the trace output.
     fn in_words(&self, attempt: &Attempt) -> String {
         let Attempt { operation, file, offset, length } = attempt;
-        format!("off={offset:#x}, len={length:#x}, {}, file={}", operation.name(), self.files.name(*file))
+        format!(
+            "off={offset:#x}, len={length:#x}, {}, file={}",
+            operation.name(),
+            self.common.files.name(*file)
+        )
     }
 
     /// Whether this I/O overlaps one in flight. A short I/O counts with all of its bytes until its rest is complete:
     /// otherwise its rest could overtake a write to the part already moved.
     pub(super) fn overlaps(&self, io: &Io) -> bool {
-        self.flight.table.units.iter().any(|unit| {
+        self.common.flight.table.units.iter().any(|unit| {
             let whole = self.whole(unit);
             unit.file == io.file
                 && whole.offset < io.offset + io.length
                 && io.offset < whole.offset + whole.length
                 // Units that are not in flight have length 0 (see `release`).
                 && unit.length > 0
-                && self.flight.table.stamps[unit.index as usize].marks & GIVEN_UP == 0
+                && self.common.flight.table.stamps[unit.index as usize].marks & GIVEN_UP == 0
         })
     }
 
     /// The complete I/O of a unit, even if the unit now is the rest of a short I/O.
     fn whole(&self, unit: &Unit) -> Attempt {
-        let start = self.flight.buffers.start_of(unit.index);
+        let start = self.common.flight.buffers.start_of(unit.index);
         let moved = (unit.buffer.addr() - start.addr()) as u64;
         let rest = Attempt::of(unit);
         Attempt { offset: rest.offset - moved, length: rest.length + moved, ..rest }
@@ -294,25 +302,25 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Issues a sync.
     pub(super) fn submit_sync(&mut self, sync: Due) {
         let start = self.start_stamp();
-        if self.end.stopping || !self.files.is_open(sync.file) {
+        if self.common.end.stopping || !self.common.files.is_open(sync.file) {
             return;
         }
-        if self.files.must_drain_for(sync.file, Direction::Write) {
+        if self.common.files.must_drain_for(sync.file, Direction::Write) {
             self.drain();
         }
-        if let Err(error) = self.files.enter(sync.file, Direction::Write) {
+        if let Err(error) = self.common.files.enter(sync.file, Direction::Write) {
             let Due { operation, file, offset, length } = sync;
-            self.refused(Attempt { operation, file, offset, length }, error.into());
+            self.common.refused(Attempt { operation, file, offset, length }, error.into());
             return;
         }
         self.await_unit();
-        if self.flight.is_exhausted() {
-            self.files.left(sync.file);
+        if self.common.flight.is_exhausted() {
+            self.common.files.left(sync.file);
             return;
         }
-        let index = self.flight.table.free.pop().unwrap_or_else(|| self.another_unit(start).0);
-        let buffer = self.flight.buffers.start_of(index);
-        let unit = &mut self.flight.table.units[index as usize];
+        let index = self.common.flight.table.free.pop().unwrap_or_else(|| self.common.another_unit(start).0);
+        let buffer = self.common.flight.buffers.start_of(index);
+        let unit = &mut self.common.flight.table.units[index as usize];
         unit.buffer = buffer;
         unit.operation = sync.operation;
         unit.file = sync.file;
@@ -320,12 +328,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         unit.length = sync.length;
         self.record(sync.operation, sync.file, sync.offset, sync.length);
         if sync.operation != Operation::SyncFileRange
-            && let Some(state) = self.state()
+            && let Some(state) = self.common.state()
         {
             state.flush(index, sync.file);
         }
         self.issue(index, start, start, 0);
-        if !E::SYNCHRONOUS && self.flight.count >= self.rules.depth {
+        if !E::SYNCHRONOUS && self.common.flight.count >= self.common.rules.depth {
             self.make_room();
         }
     }
@@ -333,59 +341,65 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Closes a file that the workload has finished with, at once or after its pending syncs. (Those are
     /// not issued here: syncs come between two I/Os, and there may be no other I/O.)
     pub(super) fn close_file(&mut self, file: u32) {
-        if self.extras.syncs.holds_open(file) || self.has_given_up() {
+        if self.common.extras.syncs.holds_open(file) || self.common.has_given_up() {
             return;
         }
-        if self.files.must_drain_to_close() {
+        if self.common.files.must_drain_to_close() {
             self.drain();
         }
-        if let Err(error) = self.files.close(&mut self.engine, file) {
-            self.refused(Attempt { operation: Operation::Sync, file, offset: 0, length: 0 }, error.into());
+        if let Err(error) = self.common.files.close(&mut self.engine, file) {
+            self.common
+                .refused(Attempt { operation: Operation::Sync, file, offset: 0, length: 0 }, error.into());
         }
     }
 
     /// Counts the unit's I/O for the pace, as completed with this many bytes. Syncs and checks do not count.
     pub(super) fn count_for_pace(&mut self, index: u32, bytes: u64) {
-        if self.is_check(index) {
+        if self.common.is_check(index) {
             return;
         }
-        let direction = self.flight.table.units[index as usize].operation.direction();
-        if let (Some(pace), Some(direction)) = (&mut self.extras.pace, direction) {
+        let direction = self.common.flight.table.units[index as usize].operation.direction();
+        if let (Some(pace), Some(direction)) = (&mut self.common.extras.pace, direction) {
             pace.completed(direction, bytes);
         }
-        if self.extras.accelerator.is_some() && direction == Some(Direction::Read) {
+        if self.common.extras.accelerator.is_some() && direction == Some(Direction::Read) {
             self.count_for_accelerator(index);
         }
     }
 
     /// Counts the unit's read as (a part of) a sample. One that failed is a sample as well: a reader goes on with the next one.
     fn count_for_accelerator(&mut self, index: u32) {
-        let whole = self.whole(&self.flight.table.units[index as usize]);
-        let now = self.clock.now();
-        if let Some(accelerator) = &mut self.extras.accelerator {
+        let whole = self.whole(&self.common.flight.table.units[index as usize]);
+        let now = self.common.clock.now();
+        if let Some(accelerator) = &mut self.common.extras.accelerator {
             accelerator.completed(whole.file, whole.length, now);
         }
     }
 
     /// The full loop's part of completing an I/O. Returns whether the unit is still in use.
     pub(super) fn completed(&mut self, index: u32, direction: Direction, times: Times) -> bool {
-        let role =
-            self.extras.verification.as_mut().map_or(Role::Plain, |verification| verification.role(index));
+        let role = self
+            .common
+            .extras
+            .verification
+            .as_mut()
+            .map_or(Role::Plain, |verification| verification.role(index));
         let latency = times.complete.saturating_sub(times.start);
-        let unit = &self.flight.table.units[index as usize];
+        let unit = &self.common.flight.table.units[index as usize];
         let whole = self.whole(unit);
         trace!(target: "io", "complete: {}, {latency} ns", self.in_words(&whole));
-        if self.time.ramping
-            && let Some(ramp) = &self.extras.sized_ramp
+        if self.common.time.ramping
+            && let Some(ramp) = &self.common.extras.sized_ramp
         {
             ramp.moved(whole.length);
             if ramp.is_over() {
                 // The ramp also has a minimum time, which may be over or not.
-                self.time.next_event = self.time.next_event.min(times.complete.max(self.time.ramp_until));
+                self.common.time.next_event =
+                    self.common.time.next_event.min(times.complete.max(self.common.time.ramp_until));
             }
         }
-        if let Some(log) = &mut self.extras.log
-            && !self.time.ramping
+        if let Some(log) = &mut self.common.extras.log
+            && !self.common.time.ramping
         {
             let io = iolite_logs::Io {
                 direction,
@@ -394,26 +408,26 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 start: times.start,
                 issue: times.issue,
                 complete: times.complete,
-                queued: times.queued && (E::STAMPS || !self.rules.times_sending),
+                queued: times.queued && (E::STAMPS || !self.common.rules.times_sending),
                 priority: unit.priority,
                 first_byte: if E::REQUESTS { self.engine.first_byte(index) } else { None },
             };
             if !log.record(&io) {
                 // The error is reported when the log is finished.
-                self.end.stopping = true;
+                self.common.end.stopping = true;
             }
         }
-        if let Some(blocks) = &mut self.extras.blocks {
+        if let Some(blocks) = &mut self.common.extras.blocks {
             blocks.done(&whole, false);
         }
-        if self.extras.priorities.is_some() {
-            let (measured, from) = if self.rules.lat_buckets {
-                (self.rules.lat, times.start)
+        if self.common.extras.priorities.is_some() {
+            let (measured, from) = if self.common.rules.lat_buckets {
+                (self.common.rules.lat, times.start)
             } else {
-                (self.rules.clat, times.issue)
+                (self.common.rules.clat, times.issue)
             };
             if measured {
-                let priorities = &self.stats.directions[direction.index()].priorities;
+                let priorities = &self.common.stats.directions[direction.index()].priorities;
                 priorities.record(unit.priority, times.complete.saturating_sub(from));
             }
         }
@@ -421,32 +435,32 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             // It is not part of the workload, so pace and latency target do not count it.
             return self.act_on(index, role);
         }
-        if let Some(stages) = &self.extras.stages
-            && !self.time.ramping
+        if let Some(stages) = &self.common.extras.stages
+            && !self.common.time.ramping
         {
             let told = if stages.asks_engine() { self.engine.stage_ends(index) } else { None };
             stages.record(unit, &whole, direction, times, told);
         }
-        if let Some(pace) = &mut self.extras.pace {
+        if let Some(pace) = &mut self.common.extras.pace {
             pace.completed(direction, unit.length);
         }
-        if let Some(accelerator) = &mut self.extras.accelerator
+        if let Some(accelerator) = &mut self.common.extras.accelerator
             && direction == Direction::Read
         {
-            let now = if self.rules.timed() { times.complete } else { self.clock.now() };
+            let now = if self.common.rules.timed() { times.complete } else { self.common.clock.now() };
             accelerator.completed(whole.file, whole.length, now);
         }
-        if let Some(target) = &mut self.extras.target {
+        if let Some(target) = &mut self.common.extras.target {
             target.completed(latency);
         }
-        if let Some(intended) = &self.extras.intended {
-            let into = &self.stats.directions[direction.index()].intended;
+        if let Some(intended) = &self.common.extras.intended {
+            let into = &self.common.stats.directions[direction.index()].intended;
             intended.record(index, times.start, times.complete, into);
         }
-        if latency > self.rules.max_latency_ns[direction.index()] {
+        if latency > self.common.rules.max_latency_ns[direction.index()] {
             let attempt = whole;
-            self.count_error(attempt.operation, Errno(libc::ETIMEDOUT));
-            self.fail(Failure {
+            self.common.count_error(attempt.operation, Errno(libc::ETIMEDOUT));
+            self.common.fail(Failure {
                 errno: Errno(libc::ETIMEDOUT),
                 attempt: Some(attempt),
                 missed: Some(Missed::Latency(latency)),

@@ -49,7 +49,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// The next step of the workload.
     #[inline(always)]
     pub(super) fn next_step(&mut self) -> Next {
-        if FULL && let Some(ranges) = &mut self.extras.ranges {
+        if FULL && let Some(ranges) = &mut self.common.extras.ranges {
             return ranges.next(|| self.generator.next());
         }
         self.generator.next()
@@ -58,7 +58,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Hands the engine the ranges of the trim that this unit issues next.
     pub(super) fn tell_ranges(&mut self, index: u32, io: &Io) {
         if io.direction == Direction::Trim
-            && let Some(ranges) = &self.extras.ranges
+            && let Some(ranges) = &self.common.extras.ranges
             && ranges.list.len() > 1
         {
             self.engine.trims(index, &ranges.list);

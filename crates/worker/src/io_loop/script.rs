@@ -27,7 +27,7 @@ pub(super) struct Script {
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// A pass over the script starts.
     pub(super) fn begin_script(&mut self) {
-        self.script = Script { began: self.clock.now(), planned: None };
+        self.common.script = Script { began: self.common.clock.now(), planned: None };
     }
 
     /// Does a step of the script.
@@ -35,21 +35,21 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         match step {
             Step::Begin => self.begin_script(),
             Step::At(after_ns) => {
-                let moment = self.script.began.saturating_add(after_ns);
+                let moment = self.common.script.began.saturating_add(after_ns);
                 self.wait_until(moment, false);
-                self.script.planned = Some(moment);
+                self.common.script.planned = Some(moment);
             }
             Step::Idle => {
-                let now = self.clock.now();
+                let now = self.common.clock.now();
                 self.wait_until(now.saturating_add(IDLE_NS), false);
             }
-            Step::Wait if self.flight.count > 0 => {
+            Step::Wait if self.common.flight.count > 0 => {
                 self.commit();
                 self.reap(1);
                 self.is_called_off(false);
             }
             Step::Wait => {
-                let now = self.clock.now();
+                let now = self.common.clock.now();
                 self.wait_until(now.saturating_add(LOOK_NS), false);
             }
             Step::Sync { operation, file, offset, length } => {
@@ -75,17 +75,17 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Ends the job. `why` is text for the user.
     pub(super) fn give_up(&mut self, errno: i32, why: String) {
-        self.end.trouble.get_or_insert(why);
-        self.fail(Failure { errno: Errno(errno), attempt: None, missed: Some(Missed::Script) });
+        self.common.end.trouble.get_or_insert(why);
+        self.common.fail(Failure { errno: Errno(errno), attempt: None, missed: Some(Missed::Script) });
     }
 
     /// Records how late an I/O is that is issued now.
     pub(super) fn note_punctuality(&mut self, unit: Option<u32>) {
-        let Some(planned) = self.script.planned.take() else { return };
-        let late = self.clock.now().saturating_sub(planned);
-        self.stats.lateness.record(late);
-        self.stats.lateness.record_bucket(late);
-        if let (Some(intended), Some(unit)) = (&mut self.extras.intended, unit) {
+        let Some(planned) = self.common.script.planned.take() else { return };
+        let late = self.common.clock.now().saturating_sub(planned);
+        self.common.stats.lateness.record(late);
+        self.common.stats.lateness.record_bucket(late);
+        if let (Some(intended), Some(unit)) = (&mut self.common.extras.intended, unit) {
             intended.set(unit, Some(planned));
         }
     }
@@ -93,44 +93,45 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Whether this I/O is possible: it fits into a buffer, the file may be written to, and verification can follow it.
     /// Ends the job if not.
     pub(super) fn is_possible(&mut self, io: &Io) -> bool {
-        let has_room = io.direction == Direction::Trim || io.length <= self.flight.buffers.stride as u64;
+        let has_room =
+            io.direction == Direction::Trim || io.length <= self.common.flight.buffers.stride as u64;
         if !has_room {
             let why = format!(
                 "an I/O of {} bytes at offset {} of {} is larger than the buffers of {} bytes; bs={0} makes room",
                 io.length,
                 io.offset,
-                self.files.name(io.file),
-                self.flight.buffers.stride
+                self.common.files.name(io.file),
+                self.common.flight.buffers.stride
             );
             self.give_up(libc::EINVAL, why);
             return false;
         }
         if io.direction != Direction::Read
-            && let Some(why) = self.files.protected(io.file)
+            && let Some(why) = self.common.files.protected(io.file)
         {
             let why = format!(
                 "a {} at offset {} would change data on {}, but {why}",
                 io.direction.name(),
                 io.offset,
-                self.files.name(io.file)
+                self.common.files.name(io.file)
             );
             self.give_up(libc::EPERM, why);
             return false;
         }
         if io.direction == Direction::Write
-            && let Some(end) = self.files.end(io.file)
+            && let Some(end) = self.common.files.end(io.file)
             && io.offset + io.length > end
         {
             let why = format!(
                 "a write of {} bytes at offset {} would make {} longer than its {end} bytes, and allow_file_create=0",
                 io.length,
                 io.offset,
-                self.files.name(io.file)
+                self.common.files.name(io.file)
             );
             self.give_up(libc::EFBIG, why);
             return false;
         }
-        if let Some(verification) = &self.extras.verification
+        if let Some(verification) = &self.common.extras.verification
             && let Some(error) = verification.obstacle(io)
         {
             self.give_up_on(io, &error);
@@ -141,37 +142,37 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     fn add_file(&mut self, file: u32) {
         let Some(path) = self.generator.path(file).map(ToOwned::to_owned) else { return };
-        if let Err(why) = self.files.add(file, path) {
+        if let Err(why) = self.common.files.add(file, path) {
             self.give_up(libc::EINVAL, why);
         }
     }
 
     fn open_file(&mut self, file: u32) {
-        if self.extras.syncs.is_closing(file) {
+        if self.common.extras.syncs.is_closing(file) {
             self.sync_what_is_due();
         }
-        if self.files.is_open(file) {
+        if self.common.files.is_open(file) {
             return;
         }
-        if let Err(error) = self.files.open(&mut self.engine, file) {
+        if let Err(error) = self.common.files.open(&mut self.engine, file) {
             self.fail_file(file, error);
         }
-        self.control.open_files.store(self.files.open_count(), Relaxed);
+        self.common.control.open_files.store(self.common.files.open_count(), Relaxed);
     }
 
     fn fail_file(&mut self, file: u32, error: io::Error) {
         let attempt = Attempt { operation: Operation::Sync, file, offset: 0, length: 0 };
-        let why = format!("{}: {}", self.files.name(file), iolite_types::describe_error(&error));
-        self.end.trouble.get_or_insert(why);
+        let why = format!("{}: {}", self.common.files.name(file), iolite_types::describe_error(&error));
+        self.common.end.trouble.get_or_insert(why);
         let missed = Some(Missed::Script);
-        self.fail(Failure { errno: error.into(), attempt: Some(attempt), missed });
+        self.common.fail(Failure { errno: error.into(), attempt: Some(attempt), missed });
     }
 
     /// Records an I/O in the job's own recording.
     pub(super) fn record(&mut self, operation: Operation, file: u32, offset: u64, length: u64) {
-        if !self.files.record(operation, file, offset, length) {
+        if !self.common.files.record(operation, file, offset, length) {
             // The error is reported when the recording is finished.
-            self.end.stopping = true;
+            self.common.end.stopping = true;
         }
     }
 }

@@ -96,16 +96,16 @@ impl<'a> StageStamps<'a> {
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Notes the places of the units that were submitted together just now.
     pub(super) fn note_places(&mut self) {
-        let Some(stages) = &mut self.extras.stages else { return };
-        if let [only] = self.flight.pending[..] {
+        let Some(stages) = &mut self.common.extras.stages else { return };
+        if let [only] = self.common.flight.pending[..] {
             stages.places[only as usize] = Place::default();
             return;
         }
-        let sectors = |index: u32| self.flight.table.units[index as usize].length.div_ceil(512) as u32;
-        let each = self.flight.pending.iter().map(|&index| sectors(index));
+        let sectors = |index: u32| self.common.flight.table.units[index as usize].length.div_ceil(512) as u32;
+        let each = self.common.flight.pending.iter().map(|&index| sectors(index));
         let together = each.fold(0, u32::saturating_add);
         let mut before = 0;
-        for &index in &self.flight.pending {
+        for &index in &self.common.flight.pending {
             stages.places[index as usize] = Place { before, together };
             before = u32::saturating_add(before, sectors(index));
         }

@@ -66,19 +66,19 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         /// How long to sleep at most between two checks for requests of the controller.
         const MOST_NS: u64 = 20_000_000;
         self.commit();
-        self.time.oversleep.prepare();
+        self.common.time.oversleep.prepare();
         let mut has_slept = false;
         loop {
             if self.is_called_off(in_hand) {
                 return;
             }
-            let now = self.clock.now();
+            let now = self.common.clock.now();
             if now >= moment {
                 break;
             }
-            let left = moment.min(self.time.next_event.max(now)) - now;
-            let nap = self.time.oversleep.nap(left).min(MOST_NS);
-            let in_flight = self.flight.count;
+            let left = moment.min(self.common.time.next_event.max(now)) - now;
+            let nap = self.common.time.oversleep.nap(left).min(MOST_NS);
+            let in_flight = self.common.flight.count;
             if in_flight > 0 {
                 self.reap_within(Duration::from_nanos(nap));
             } else if nap > 0 {
@@ -88,13 +88,13 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 std::hint::spin_loop();
             }
             // (What completes ends a sleep early, and takes time of its own.)
-            if nap > 0 && self.flight.count == in_flight {
-                self.time.oversleep.learn(nap, self.clock.now() - now);
+            if nap > 0 && self.common.flight.count == in_flight {
+                self.common.time.oversleep.learn(nap, self.common.clock.now() - now);
             }
             has_slept |= nap > 0;
         }
         if !has_slept {
-            self.time.oversleep.forget();
+            self.common.time.oversleep.forget();
         }
     }
 }

@@ -16,18 +16,18 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         // When the present piece began; `None` = the next one has not begun.
         let mut begun = None;
         loop {
-            if self.control.attention() != 0 {
+            if self.common.control.attention() != 0 {
                 self.attend();
             }
-            if self.end.stopping {
+            if self.common.end.stopping {
                 if let Some(start) = begun
-                    && self.end.failure.is_none()
+                    && self.common.end.failure.is_none()
                 {
                     self.count_work(start);
                 }
                 return PassEnd::Stopped;
             }
-            let start = *begun.get_or_insert_with(|| self.clock.now());
+            let start = *begun.get_or_insert_with(|| self.common.clock.now());
             match self.work() {
                 Work::GoesOn => {}
                 Work::Rests => begun = None,
@@ -39,9 +39,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                     }
                 }
             }
-            let now = self.clock.now();
-            if now >= self.time.next_event {
-                let was_ramping = self.time.ramping;
+            let now = self.common.clock.now();
+            if now >= self.common.time.next_event {
+                let was_ramping = self.common.time.ramping;
                 self.event(now, false);
                 if was_ramping && begun.is_some() {
                     // The part of the piece that was done before counting began does not count.
@@ -70,10 +70,10 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             Queued::Completed(Err(Errno(libc::EINTR))) => Work::Rests,
             Queued::Completed(Err(errno)) => {
                 if let Some(why) = self.engine.explain(unit.index) {
-                    Message::Trouble(self.errors.worker(), why).send(self.errors.messages());
+                    Message::Trouble(self.common.errors.worker(), why).send(self.common.errors.messages());
                 }
                 let attempt = Attempt { operation: Operation::Work, file: 0, offset: 0, length: 0 };
-                self.fail(Failure { errno, attempt: Some(attempt), missed: None });
+                self.common.fail(Failure { errno, attempt: Some(attempt), missed: None });
                 Work::GoesOn
             }
             Queued::Queued | Queued::Over => unreachable!("an engine that works is synchronous, and alone"),
@@ -82,25 +82,25 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Counts a piece of work that began at `start`: a read of no bytes.
     fn count_work(&mut self, start: u64) {
-        let latency = self.clock.now().saturating_sub(start);
-        let counters = &self.stats.directions[Direction::Read.index()];
-        self.stats.begin();
+        let latency = self.common.clock.now().saturating_sub(start);
+        let counters = &self.common.stats.directions[Direction::Read.index()];
+        self.common.stats.begin();
         counters.issued.add(1);
         counters.ios.add(1);
-        self.stats.level[0].add(1);
-        self.stats.submit[1].add(1);
-        self.stats.complete[1].add(1);
-        if self.rules.clat {
+        self.common.stats.level[0].add(1);
+        self.common.stats.submit[1].add(1);
+        self.common.stats.complete[1].add(1);
+        if self.common.rules.clat {
             counters.clat.record(latency);
             counters.clat.record_bucket(latency);
         }
-        if self.rules.lat {
+        if self.common.rules.lat {
             counters.lat.record(latency);
-            if self.rules.lat_buckets {
+            if self.common.rules.lat_buckets {
                 counters.lat.record_bucket(latency);
             }
         }
-        self.stats.end();
+        self.common.stats.end();
     }
 }
 
