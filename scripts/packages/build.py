@@ -1,40 +1,35 @@
 """The programs: one for glibc 2.17 and later, one that is static, for each processor.
 
 zig is the linker and the C compiler, as it has the headers and symbols of every glibc; cargo-zigbuild puts it in its
-place. cargo-auditable writes the list of dependencies into the program (read it with `cargo audit bin`).
+place. cargo-auditable writes the list of dependencies into the program (read it with `cargo audit bin`); cargo-cyclonedx makes the
+bill of materials beside it.
 """
 
 import os
 import pathlib
 import shutil
-import subprocess
 
 import elf
-from common import BUILD, ROOT, TOOLS, Failed, Skipped, run
+from common import BUILD, ROOT, TOOLS, Failed, Skipped, ask, run
 
 # Pinned: other versions may make other bytes.
 PYTHON_TOOLS = ["cargo-zigbuild==0.24.1", "ziglang==0.15.2", "auditwheel==6.8.2"]
-AUDITABLE = "0.7.7"
+CARGO_TOOLS = ["cargo-auditable@0.7.7", "cargo-cyclonedx@0.5.9"]
 LARGEST = 25 << 20
 
 
 def tools():
     """Installs the tools below target/, once. Returns the environment that finds them."""
-    stamp, wanted = TOOLS / "installed", "\n".join([*PYTHON_TOOLS, AUDITABLE])
+    stamp, wanted = TOOLS / "installed", "\n".join([*PYTHON_TOOLS, *CARGO_TOOLS])
     if not stamp.exists() or stamp.read_text() != wanted:
         # zig comes from Python's registry, as cargo-zigbuild does.
         run("python3", "-m", "venv", TOOLS)
         run(TOOLS / "bin/pip", "install", "--quiet", "--disable-pip-version-check", *PYTHON_TOOLS)
         root = ["--root", TOOLS, "--target-dir", TOOLS / "build"]
-        run("cargo", "install", "--quiet", "--locked", *root, f"cargo-auditable@{AUDITABLE}")
+        run("cargo", "install", "--quiet", "--locked", *root, *CARGO_TOOLS)
         shutil.rmtree(TOOLS / "build", ignore_errors=True)
         stamp.write_text(wanted)
     return {"PATH": f"{TOOLS}/bin:{os.environ['PATH']}"}
-
-
-def ask(*words):
-    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
-    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def standard_library(triple):
@@ -64,7 +59,7 @@ def build(triple, glibc, release):
     env = tools()
     run("cargo", "fetch", "--quiet", "--locked")
     env["SOURCE_DATE_EPOCH"] = str(release.epoch)
-    if commit := ask("git", "rev-parse", "HEAD"):
+    if "IOLITE_COMMIT" not in os.environ and (commit := ask("git", "rev-parse", "HEAD")):
         env["IOLITE_COMMIT"] = commit + (" (changed)" if ask("git", "status", "--porcelain", "--untracked-files=no") else "")
     # (The separator permits blanks in names of directories.)
     flags = [f"--remap-path-prefix={here}={there}" for here, there in sources()]

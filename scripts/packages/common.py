@@ -76,6 +76,12 @@ def run(*words, env=None, cwd=ROOT, **options):
     return done.stdout
 
 
+def ask(*words):
+    """What a program says; None = it has failed."""
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
 def need(program, package):
     """Skips a kind whose maker is not installed."""
     found = shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin:/sbin")

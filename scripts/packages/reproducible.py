@@ -1,33 +1,37 @@
-"""Whether two people get the same bytes: everything is made in two directories, under different circumstances."""
+"""Whether another person gets the same bytes: everything is made here, and again in a copy of the last commit, under other circumstances."""
 
+import os
+import pathlib
 import shutil
 
 import build
-from common import OUT, ROOT, TOOLS, Failed, fresh, need, run, sha256
+from common import OUT, ROOT, TOOLS, Failed, ask, fresh, need, run, sha256
 
-# What differs between people, besides the time: where the checkout is, their time zone, language, names and umask.
-PEOPLE = [
-    ("a", {"TZ": "UTC", "LC_ALL": "C", "USER": "one", "HOSTNAME": "one"}, "022"),
-    ("second/a-longer-name", {"TZ": "Pacific/Chatham", "LC_ALL": "C.UTF-8", "USER": "two", "HOSTNAME": "two"}, "077"),
-]
+# What differs for the other person, besides the time and where the checkout is.
+CIRCUMSTANCES = {"TZ": "Pacific/Chatham", "LC_ALL": "C.UTF-8", "USER": "two", "HOSTNAME": "two"}
 
 
 def check(arches, kinds):
     need("diffoscope", "diffoscope-minimal")
+    changed = ask("git", "status", "--porcelain", "--untracked-files=no")
+    if changed:
+        raise Failed(f"the copy would have the last commit, and this checkout has changes: commit them first\n{changed}")
+    words = ["scripts/package", "--arch=" + ",".join(arch.name for arch in arches), *kinds]
+    run(*words)
     top = fresh(OUT / "reproducible")
-    results = []
-    for name, circumstances, umask in PEOPLE:
-        checkout = top / name
-        checkout.parent.mkdir(parents=True, exist_ok=True)
-        run("git", "clone", "--quiet", "--no-hardlinks", ROOT, checkout)
-        (checkout / "target").mkdir()
-        # Tools are in pinned versions: the same for all.
-        build.tools()
-        (checkout / "target/package-tools").symlink_to(TOOLS)
-        arch = "--arch=" + ",".join(arch.name for arch in arches)
-        script = f'umask {umask} && exec "$@"'
-        run("sh", "-c", script, "sh", "scripts/package", arch, *kinds, cwd=checkout, env=circumstances)
-        results.append(checkout / "target/packages")
+    checkout = top / "another/long-name"
+    run("git", "clone", "--quiet", "--no-hardlinks", ROOT, checkout)
+    (checkout / "target").mkdir()
+    # Tools are in pinned versions: the same for all.
+    build.tools()
+    (checkout / "target/package-tools").symlink_to(TOOLS)
+    # Sources of dependencies lie elsewhere, too. (What is fetched again is compared with Cargo.lock.)
+    home = pathlib.Path(os.environ.get("CARGO_HOME", pathlib.Path.home() / ".cargo"))
+    other = {**CIRCUMSTANCES, "CARGO_HOME": top / "cargo"}
+    shutil.copytree(home / "registry/cache", top / "cargo/registry/cache")
+    shutil.copytree(home / "registry/index", top / "cargo/registry/index")
+    run("sh", "-c", 'umask 077 && exec "$@"', "sh", *words, cwd=checkout, env=other)
+    results = [OUT, checkout / "target/packages"]
     names = [sorted(line.split()[1] for line in (place / "SHA256SUMS").read_text().splitlines()) for place in results]
     if names[0] != names[1]:
         raise Failed(f"not the same files were made: {names[0]} and {names[1]}")

@@ -75,6 +75,8 @@ pub enum Other {
     Arm64,
     /// An aarch64 processor, and a kernel with pages of 16 KiB.
     Arm64Pages16K,
+    /// An aarch64 processor, and a kernel with pages of 64 KiB, which is Ubuntu's.
+    Arm64Pages64K,
 }
 
 /// Runs a script like [`run`], in a machine of another kind.
@@ -88,11 +90,12 @@ pub fn run_on(other: Other, name: &str, script: &str) -> Result<Ran, String> {
     match other {
         Other::Arm64 => run_in(&ARM64, &installed().join("arm64"), name, script),
         Other::Arm64Pages16K => run_in(&ARM64_PAGES_16K, &installed().join("arm64-16k"), name, script),
+        Other::Arm64Pages64K => run_in(&ARM64_PAGES_64K, &installed().join("arm64-64k"), name, script),
     }
 }
 
 /// The maximum number of machines per process.
-const MACHINES: usize = 6;
+const MACHINES: usize = 7;
 
 /// The numbers of the machines of the usual kind, and of those of the newest. There are only two of each, because a
 /// machine keeps one CPU busy for most of the time.
@@ -100,6 +103,7 @@ const USUAL: [usize; 2] = [0, 1];
 const NEWEST: [usize; 2] = [2, 3];
 const ARM64: [usize; 1] = [4];
 const ARM64_PAGES_16K: [usize; 1] = [5];
+const ARM64_PAGES_64K: [usize; 1] = [6];
 
 /// Runs a script in the first free one of these machines.
 fn run_in(numbers: &[usize], installed: &Path, name: &str, script: &str) -> Result<Ran, String> {

@@ -108,7 +108,7 @@ pub fn a_release_is_checked_tested_packaged_and_tagged() {
     assert_eq!(status, Some(0), "{said}");
     let tag = format!("v{version}");
     assert!(
-        said.contains("    scripts/package --arch=amd64,arm64 tar deb rpm wheel push image\n")
+        said.contains("    scripts/package --arch=amd64,arm64 tar deb rpm wheel push image sbom\n")
             && said.contains(&format!("git tag -a {tag}\n")),
         "{said}"
     );

@@ -1,4 +1,4 @@
-//! The program for aarch64 on machines with such processors, with pages of 4 and of 16 KiB, and files that programs for
+//! The program for aarch64 on machines with such processors, with pages of 4, 16 and 64 KiB, and files that programs for
 //! both architectures exchange.
 
 use crate::common::Program;
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Both kinds of machines.
-const MACHINES: [Other; 2] = [Other::Arm64, Other::Arm64Pages16K];
+/// All kinds of machines.
+const MACHINES: [Other; 3] = [Other::Arm64, Other::Arm64Pages16K, Other::Arm64Pages64K];
 
 /// The program for aarch64, which `scripts/test --everything` builds.
 fn program() -> Result<PathBuf, String> {
@@ -44,8 +44,8 @@ set -e
     Ok(ran)
 }
 
-/// Runs it on both machines; leaves the test if there is none of them.
-macro_rules! on_both {
+/// Runs it on all machines; leaves the test if one of them is missing.
+macro_rules! on_all {
     ($name:literal, $script:expr) => {
         for machine in MACHINES {
             or_skip!(run(machine, $name, $script));
@@ -55,7 +55,7 @@ macro_rules! on_both {
 
 #[test]
 fn local_engines_write_what_they_then_verify() {
-    on_both!(
+    on_all!(
         "engines",
         r#"
 truncate -s 256M image
@@ -80,12 +80,18 @@ done
 
 #[test]
 fn buffers_are_of_every_kind_of_memory() {
-    on_both!(
+    on_all!(
         "memory",
         r#"
 echo 8 >/proc/sys/vm/nr_hugepages
+size=
+if [[ -e /sys/kernel/mm/hugepages/hugepages-524288kB ]]; then
+    # With pages of 64 KiB, the default is 512 MiB, which this machine does not have in one piece.
+    echo 8 >/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
+    size=--hugepage-size=2m
+fi
 for kind in malloc shm shmhuge mmap mmaphuge mmapshared; do
-    ours "$kind" --mem=$kind --size=256k --bs=16k --rw=randrw --verify=crc32c
+    ours "$kind" --mem=$kind $size --size=256k --bs=16k --rw=randrw --verify=crc32c
 done
 "#
     );
@@ -93,7 +99,7 @@ done
 
 #[test]
 fn nvme_commands_and_rings_reach_a_device() {
-    on_both!(
+    on_all!(
         "nvme",
         r#"
 modprobe nvme
