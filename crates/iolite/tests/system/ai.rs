@@ -372,6 +372,64 @@ fn objects_are_samples_checkpoints_and_blocks() {
 }
 
 #[test]
+fn versions_of_a_bucket_are_removed_as_well() {
+    let dir = scratch();
+    let store = S3::start(dir.path());
+    or_skip!(store.keep_versions());
+    let environment = store.environment();
+    let start = |line: &str| Running::of_ours(dir.path(), &environment, line);
+    let dataset = "ai dataset s3://bkt --sample-size=100k --samples=12";
+    start(dataset).wait().ok();
+    assert_eq!(store.versions(), 12);
+    start("ai kv s3://bkt --block=64k --size=640k --rates=10 --blocks=2 --hits=50 --seconds=1").wait().ok();
+    start("ai checkpoint s3://bkt --ranks=2 --size=9m").wait().ok();
+    start("test --quick s3://bkt").wait().ok();
+    assert_eq!(store.versions(), 12);
+    for line in ["ai kv s3://bkt --block=64k --size=640k --rates=20 --seconds=60", "test --quick s3://bkt"] {
+        for signal in [libc::SIGINT, libc::SIGKILL] {
+            let mut running = start(line);
+            running.wait_until("versions are there", |_| store.versions() > 30);
+            send(running.pid(), signal);
+            running.wait();
+            assert!(signal == libc::SIGKILL || store.versions() == 12, "{line}: {}", store.versions());
+        }
+        let clean = if line.starts_with("ai") { "ai kv --clean s3://bkt" } else { "test --clean s3://bkt" };
+        // (Objects that were on their way to the server are stored later.)
+        let begun = Instant::now();
+        while store.versions() > 12 {
+            assert!(begun.elapsed() < GRACE, "{} versions are left", store.versions());
+            start(clean).wait().ok();
+        }
+    }
+    // An interrupted dataset leaves nothing, but what somebody has removed himself keeps its versions.
+    let interrupted = |prefix: &str, there: usize| {
+        let slow = "--sample-size=64m --samples=200";
+        let mut running = start(&format!("ai dataset s3://bkt/{prefix} {slow}"));
+        running.wait_until("a sample is there", |_| store.versions() > there + 1);
+        send(running.pid(), libc::SIGINT);
+        running.wait();
+    };
+    interrupted("other", 12);
+    assert_eq!(store.versions(), 12);
+    let name = "/bkt/old/sample.0";
+    let options = environment_options(&store);
+    let object = format!(
+        "--name=x --ioengine=http --http_mode=s3 {options} --filename={name} --http_object_mode=range"
+    );
+    start(&format!("{object} --bs=4k --size=4k --rw=write --unlink=1")).wait().ok();
+    assert_eq!(store.versions(), 12 + 2, "a version and the mark of its removal");
+    interrupted("old", 12 + 2);
+    assert!(store.versions() > 12 + 2);
+    assert_eq!(start(dataset).wait().code(), 1);
+}
+
+/// How a job reaches the store.
+fn environment_options(store: &S3) -> String {
+    let url = store.environment()[0].1;
+    format!("--http_host={}", url.trim_start_matches("http://"))
+}
+
+#[test]
 fn an_export_has_datasets_checkpoints_and_caches() {
     let dir = scratch();
     let server = or_skip!(Ganesha::start(dir.path()));

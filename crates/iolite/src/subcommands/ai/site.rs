@@ -150,8 +150,8 @@ impl Site {
     }
 
     /// Checks that none of the names of a dataset is on the server: it would be overwritten, and removed after `^C`.
-    pub fn check_names(&self, dataset: &Dataset) -> Result<(), String> {
-        let Some(remote) = &self.remote else { return Ok(()) };
+    pub fn check_names(&mut self, dataset: &Dataset) -> Result<(), String> {
+        let Some(remote) = &mut self.remote else { return Ok(()) };
         let told = |why: String| format!("{}: {why}", self.name);
         if remote.without_lists().is_some() {
             return Err(told(
@@ -172,7 +172,8 @@ impl Site {
     /// Removes the names of a dataset from the server, and nothing else.
     pub fn remove(&self, dataset: &Dataset) -> Result<u64, String> {
         let Some(remote) = &self.remote else { return Ok(0) };
-        let removed = remote.remove_names(|name| dataset.number_of(&self.place, name).is_some());
+        let is_one = |name: &str| dataset.number_of(&self.place, without_machine(name)).is_some();
+        let removed = remote.remove_names(is_one);
         removed.map_err(|why| format!("{}: {why}", self.name))
     }
 }
