@@ -18,7 +18,7 @@ mod course;
 mod output;
 mod purge;
 mod state;
-mod target;
+pub mod target;
 
 use crate::exit_status::INTERRUPTED;
 use crate::run_series::directory::{Directory, Place};

@@ -87,9 +87,14 @@ pub static ALL: &[Command] = &[
             word(
                 "evict",
                 "unlink|trim|overwrite",
-                "kv: how old blocks go (default: unlink; objects: trim; NFS: overwrite)",
+                "kv: how old blocks go (default: unlink; objects and devices: trim; NFS: overwrite)",
             )
             .one_of(&["unlink", "trim", "overwrite"]),
+            word(
+                "destroy",
+                "serial",
+                "kv on a device: all its data may be lost; repeats its serial number (or its name)",
+            ),
             word("direct", "", "Go around the page cache"),
             word(
                 "client",

@@ -172,7 +172,7 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
         bytes(dataset.bytes() as f64)
     );
     complain(program, &format_args!("ai: {begun}"));
-    let report = match Performer::new(asked)?.perform(&site.place, &make) {
+    let report = match Performer::new(asked)?.perform(&site.place, &make, None) {
         Ok(Ok(report)) => report,
         Ok(Err(Outcome::Elsewhere)) => return Ok(Outcome::Elsewhere),
         Ok(Err(other)) => {

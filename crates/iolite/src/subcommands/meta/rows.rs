@@ -9,8 +9,8 @@ pub const NO_SUBMISSION: &str = "the pattern of IO500, and its formula; not a su
 
 /// How long writing phases last, by the rules of IO500.
 const IO500_SECONDS: f64 = 300.0;
-/// Phases below this many seconds have rough rates, because reports have whole milliseconds.
-const SHORT: f64 = 0.1;
+/// Phases below this many seconds have rough rates, because workers do not begin in the same instant.
+const SHORT: f64 = 0.01;
 
 /// The columns of the table.
 pub const COLUMNS: [&str; 9] =
@@ -88,7 +88,7 @@ pub fn limits(outcome: &Outcome) -> Vec<String> {
         limits.push("too high: without the time in which slower workers caught up".to_owned());
     }
     if outcome.done.iter().any(is_rough) {
-        limits.push(format!("rough: a phase took less than {SHORT} s"));
+        limits.push(format!("rough: a phase took less than {} ms", SHORT * 1e3));
     }
     limits
 }
@@ -111,7 +111,8 @@ pub fn remarks(outcome: &Outcome) -> Vec<String> {
         outcome.done.iter().filter(|done| is_rough(done)).map(|done| done.phase.name()).collect();
     if !short.is_empty() {
         lines.push(format!(
-            "Times are whole milliseconds, so that rates of phases below {SHORT} s are rough: {}; take more --files.",
+            "Workers begin within about a millisecond, so that rates of phases below {} ms are rough: {}; take more --files.",
+            SHORT * 1e3,
             short.join(", ")
         ));
     }
