@@ -30,12 +30,17 @@ pub fn headline(outcome: &Outcome) -> String {
     let what = if outcome.is_io500 {
         "the phases of IO500".to_owned()
     } else {
-        let place = if setup.is_shared { "one directory" } else { "a directory of each" };
+        let (what, place) = match (&setup.bucket, setup.is_shared) {
+            (Some(_), true) => ("objects", "one prefix"),
+            (Some(_), false) => ("objects", "a prefix of each"),
+            (None, true) => ("files", "one directory"),
+            (None, false) => ("files", "a directory of each"),
+        };
         let tree = match setup.depth {
             0 => String::new(),
             depth => format!(" with a tree of {depth} levels, {} directories in each", setup.breadth),
         };
-        format!("files of {} in {place}{tree}", bytes(setup.size as f64))
+        format!("{what} of {} in {place}{tree}", bytes(setup.size as f64))
     };
     let limit = setup.seconds.map(|limit| format!(", limited to {}", seconds(limit))).unwrap_or_default();
     let checked = if outcome.is_verified { ", checked after each phase" } else { "" };
