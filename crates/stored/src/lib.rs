@@ -128,10 +128,11 @@ pub fn test_of_program(program: &str) -> Option<&str> {
 
 /// The program that made a report, and its version; of a standard test its command: `iolite meta (iolite-1.0)`.
 pub fn program(report: &Value) -> String {
-    let version = report["iolite version"].as_str().filter(|own| report["fio version"] != *own);
+    let own = report["iolite version"].as_str();
     if let Some(test) = test_of(report) {
-        return format!("iolite {test} ({})", version.unwrap_or("of an unknown version"));
+        return format!("iolite {test} ({})", own.unwrap_or("of an unknown version"));
     }
+    let version = own.filter(|own| report["fio version"] != *own);
     let called = report["fio version"].as_str().unwrap_or("an unknown program");
     let ours = version.map(|own| format!(" ({own})")).unwrap_or_default();
     format!("{called}{ours}")
@@ -252,6 +253,9 @@ mod tests {
             ("iolite meta (iolite-1.0)", Some("meta"))
         );
         assert_eq!((of("host").as_str(), test_of_program(&of("host"))), ("fio-3.42 (iolite-1.0)", None));
+        let as_itself =
+            json!({"fio version": "iolite-1.0", "iolite version": "iolite-1.0", "iolite": {"ai": {}}});
+        assert_eq!(program(&as_itself), "iolite ai (iolite-1.0)");
     }
 
     #[test]
