@@ -360,9 +360,8 @@ impl Storage for HttpEngine {
             prefix = format!("{}/", prefix.trim_end_matches('/'));
         }
         let mut after = None;
-        loop {
-            // (Not every server has versions, and not everybody may list them.)
-            let Ok(versions) = self.versions(&bucket, &prefix, &mut after) else { break };
+        // (Not every server has versions, and not everybody may list them.)
+        while let Ok(versions) = self.versions(&bucket, &prefix, &mut after) {
             let files = versions.into_iter().filter_map(|one| self.file_of(&bucket, one.key, &mut None));
             names.extend(files);
             names.dedup();
