@@ -2,7 +2,7 @@
 //! engines in shared objects.
 //!
 //! What they share is in [`iolite_engine::completed_later`] (units in flight at a library, its threads), `driven_by_worker`
-//! (connections that make progress only while the worker drives them) and `server_timeout`.
+//! (connections that make progress only while the worker drives them), `server_timeout`, and `source` (`bind`).
 
 mod ceph;
 mod driven_by_worker;
@@ -19,6 +19,7 @@ mod rados;
 mod rbd;
 mod rdma;
 mod server_timeout;
+mod source;
 
 pub use self::external::{OpenedExternal, describe_external, open_external};
 pub use self::gfapi::{GfapiAsyncEngine, GfapiEngine};

@@ -13,6 +13,7 @@ use self::disk::{Data, Disk, Login, NAP, transfer, wait};
 use self::library::Library;
 use crate::driven_by_worker::DrivenByWorker;
 use crate::server_timeout::ServerTimeout;
+use crate::source::source_of;
 use iolite_engine::by_index::{ByIndex, Reasons};
 use iolite_engine::completed_later::answered_at;
 use iolite_engine::{
@@ -21,6 +22,7 @@ use iolite_engine::{
 };
 use iolite_options::engines::IscsiOptions;
 use iolite_os::explained;
+use iolite_os::local_end::LocalEnd;
 use iolite_types::Operation;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,6 +33,8 @@ use std::time::Duration;
 pub struct LibiscsiEngine {
     library: Rc<Library>,
     options: IscsiOptions,
+    /// The interface of this machine that sessions come from; `None` = the system chooses.
+    interface: Option<String>,
     /// The size of every I/O in bytes; 0 = sizes differ.
     block: u64,
     /// The disks that have been used, with their names.
@@ -52,9 +56,22 @@ impl LibiscsiEngine {
     /// # Errors
     /// libiscsi is missing.
     pub fn new(config: &EngineConfig, options: &IscsiOptions) -> Result<Self, EngineError> {
+        let refused = |errno, why| EngineError::Remote { engine: "libiscsi", errno, why };
+        let source = source_of(&options.bind, config.worker);
+        let interface = match source.map_err(|why| refused(libc::EADDRNOTAVAIL, why))? {
+            None => None,
+            Some(LocalEnd::Interface(name)) => Some(name.to_string_lossy().into_owned()),
+            Some(LocalEnd::Address(address)) => {
+                let why = format!(
+                    "bind={address}: libiscsi connects from interfaces, not from addresses; name the interface (ip address shows it)"
+                );
+                return Err(refused(libc::EINVAL, why));
+            }
+        };
         Ok(LibiscsiEngine {
             library: Rc::new(Library::load()?),
             options: options.clone(),
+            interface,
             block: config.block,
             disks: Vec::new(),
             files: ByIndex::with_room(config.files),
@@ -93,6 +110,7 @@ impl LibiscsiEngine {
             initiator: &self.options.iscsi_initiator,
             user: address.user.as_deref().zip(password.as_deref()),
             target: proof.as_ref().map(|(user, password)| (user.as_str(), password.as_str())),
+            from: self.interface.as_deref(),
         };
         let disk = Disk::new(&self.library, &address, &login, silence)?;
         self.disks.push((name.to_owned(), disk));

@@ -10,6 +10,7 @@ mod storage;
 use self::connection::{Command, Connection};
 use crate::driven_by_worker::DrivenByWorker;
 use crate::server_timeout::ServerTimeout;
+use crate::source::source_of;
 use iolite_engine::by_index::Reasons;
 use iolite_engine::completed_later::answered_at;
 use iolite_engine::{
@@ -52,9 +53,15 @@ impl NbdEngine {
             let why = format!("uri={}: {why}", options.uri.shown());
             return Err(EngineError::Remote { engine: "nbd", errno: libc::ENOENT, why });
         }
+        let source = source_of(&options.bind, config.worker).map_err(|why| EngineError::Remote {
+            engine: "nbd",
+            errno: libc::EADDRNOTAVAIL,
+            why,
+        })?;
         let connection = Connection::new(
             uri,
             &options.uri.shown(),
+            source.as_ref(),
             ServerTimeout::new("nbd_timeout", options.nbd_timeout),
         )?;
         Ok(NbdEngine {

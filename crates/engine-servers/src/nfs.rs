@@ -10,6 +10,7 @@
 mod storage;
 
 use crate::driven_by_worker::DrivenByWorker;
+use crate::source::source_of;
 use iolite_engine::by_index::{ByIndex, Reasons};
 use iolite_engine::completed_later::{MonotonicClock, answered_at};
 use iolite_engine::is_asked_to_stop;
@@ -18,9 +19,10 @@ use iolite_engine::{
     Storage, Unit,
 };
 use iolite_engine::{LAST_WAIT, UNLIMITED};
-use iolite_nfs::{Address, Done, Handle, Limits, NfsError, Session, Stability};
+use iolite_nfs::{Address, Done, Handle, Limits, NfsError, Session, Source, Stability};
 use iolite_options::engines::NfsOptions;
 use iolite_os::explained;
+use iolite_os::local_end::LocalEnd;
 use iolite_types::Operation;
 use std::io;
 use std::path::Path;
@@ -56,9 +58,15 @@ impl NfsEngine {
             let why = "nfs_url= is missing, the server and its export, as in nfs_url=nfs://SERVER/EXPORT";
             return Err(refused(libc::EINVAL, why.to_owned()));
         }
-        let address = Address::parse(url).map_err(|error| {
+        let mut address = Address::parse(url).map_err(|error| {
             refused(libc::EINVAL, format!("nfs_url={}: {error}", options.nfs_url.shown()))
         })?;
+        address.source = source_of(&options.bind, config.worker)
+            .map_err(|why| refused(libc::EADDRNOTAVAIL, why))?
+            .map(|source| match source {
+                LocalEnd::Address(address) => Source::Address(address),
+                LocalEnd::Interface(name) => Source::Interface(name),
+            });
         let patience = match options.nfs_timeout {
             0 => UNLIMITED,
             limit => Duration::from_micros(limit),

@@ -65,6 +65,14 @@ pub trait Storage {
     /// The storage does not answer, or refuses.
     fn list(&mut self, directory: &Path, progress: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>>;
 
+    /// As [`Storage::list`], and also names of which only older versions are left, if the storage keeps versions and tells.
+    ///
+    /// # Errors
+    /// As those of [`Storage::list`].
+    fn list_with_older(&mut self, directory: &Path, progress: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>> {
+        self.list(directory, progress)
+    }
+
     /// Memory of the kind that this storage needs, or likes best, for all buffers of a worker; `None` = any memory will do.
     /// It is valid until the engine is dropped, begins at a page, and is zero.
     ///
@@ -223,6 +231,10 @@ impl<E: Engine> Storage for StorageOf<E> {
 
     fn list(&mut self, directory: &Path, progress: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>> {
         self.storage()?.list(directory, progress)
+    }
+
+    fn list_with_older(&mut self, directory: &Path, progress: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>> {
+        self.storage()?.list_with_older(directory, progress)
     }
 
     fn memory(&mut self, bytes: usize) -> Option<io::Result<*mut u8>> {

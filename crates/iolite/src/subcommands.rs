@@ -13,6 +13,7 @@ mod dedupe;
 mod device;
 mod input;
 #[cfg(feature = "agents")]
+mod kept_result;
 mod keys;
 mod log2csv;
 mod meta;

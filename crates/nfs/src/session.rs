@@ -164,7 +164,7 @@ impl Session {
     }
 
     fn new_connection(&self, deadline: &mut Deadline) -> Result<Connection, NfsError> {
-        let made = connect(&self.address.host, self.port, deadline).and_then(Connection::new);
+        let made = connect(&self.address, self.port, deadline).and_then(Connection::new);
         made.map_err(|error| deadline.error(&self.server, &error))
     }
 

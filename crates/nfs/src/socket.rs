@@ -1,9 +1,11 @@
 //! Connects to a server.
 
 use crate::NfsError;
+use crate::url::Address;
+use std::ffi::CString;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
@@ -108,11 +110,21 @@ impl Deadline {
 /// The local ports that many servers require of their clients, because only root can use them.
 const RESERVED: std::ops::Range<u16> = 600..1024;
 
+/// Where connections come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// This address of the machine.
+    Address(IpAddr),
+    /// Whatever address this interface has.
+    Interface(CString),
+}
+
 /// Connects to this port of a host.
 ///
 /// # Errors
 /// The name is unknown, no address accepts the connection, or it takes too long.
-pub(crate) fn connect(host: &str, port: u16, deadline: &mut Deadline) -> io::Result<TcpStream> {
+pub(crate) fn connect(of: &Address, port: u16, deadline: &mut Deadline) -> io::Result<TcpStream> {
+    let (host, source) = (of.host.as_str(), of.source.as_ref());
     deadline.begin_step();
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     let unknown =
@@ -121,7 +133,7 @@ pub(crate) fn connect(host: &str, port: u16, deadline: &mut Deadline) -> io::Res
     for (number, &address) in addresses.iter().enumerate() {
         let (now, left) = (Instant::now(), deadline.left());
         let end = share(now, now + left, addresses.len() - number);
-        match to(address, end, deadline) {
+        match to(address, source, end, deadline) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
                 return Ok(stream);
@@ -137,21 +149,27 @@ fn share(now: Instant, end: Instant, addresses: usize) -> Instant {
     now + end.saturating_duration_since(now) / addresses as u32
 }
 
-fn to(address: SocketAddr, end: Instant, deadline: &mut Deadline) -> io::Result<TcpStream> {
+fn to(
+    address: SocketAddr,
+    source: Option<&Source>,
+    end: Instant,
+    deadline: &mut Deadline,
+) -> io::Result<TcpStream> {
     // SAFETY: takes nothing and cannot fail.
     if unsafe { libc::geteuid() } != 0 {
-        return from_port(address, None, end, deadline);
+        return from_port(address, source, None, end, deadline);
     }
     let count = u32::from(RESERVED.end - RESERVED.start);
     let first = random();
     for step in 0..count {
         let port = RESERVED.start + (first.wrapping_add(step) % count) as u16;
-        match from_port(address, Some(port), end, deadline) {
+        match from_port(address, source, Some(port), end, deadline) {
             Err(error) if is_taken(&error) => {}
+            Err(error) if source.is_some() && error.raw_os_error() == Some(libc::EACCES) => break,
             result => return result,
         }
     }
-    from_port(address, None, end, deadline)
+    from_port(address, source, None, end, deadline)
 }
 
 /// Whether the port is in use, or was in use a moment ago.
@@ -165,6 +183,7 @@ fn random() -> u32 {
 
 fn from_port(
     address: SocketAddr,
+    source: Option<&Source>,
     port: Option<u16>,
     end: Instant,
     deadline: &mut Deadline,
@@ -178,17 +197,39 @@ fn from_port(
     }
     // SAFETY: the descriptor is new, and nobody else owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
-    if let Some(port) = port {
-        let any: SocketAddr = match address {
-            SocketAddr::V4(_) => ([0, 0, 0, 0], port).into(),
-            SocketAddr::V6(_) => ([0_u16; 8], port).into(),
+    if let Some(Source::Interface(name)) = source {
+        let name = name.as_bytes();
+        let length = name.len() as libc::socklen_t;
+        // SAFETY: the name is valid for its length.
+        let done = unsafe {
+            libc::setsockopt(
+                descriptor,
+                libc::SOL_SOCKET,
+                libc::SO_BINDTODEVICE,
+                name.as_ptr().cast(),
+                length,
+            )
         };
-        match with_raw(any, |raw, length| {
+        if done != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    let from = match (source, address) {
+        (Some(Source::Address(from)), _) if from.is_ipv4() == address.is_ipv4() => Some(*from),
+        (Some(Source::Address(from)), _) => {
+            let words = format!("the server has no address of the same version of IP as bind={from}");
+            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, words));
+        }
+        (_, SocketAddr::V4(_)) => port.map(|_| [0, 0, 0, 0].into()),
+        (_, SocketAddr::V6(_)) => port.map(|_| [0_u16; 8].into()),
+    };
+    if let Some(from) = from {
+        match with_raw((from, port.unwrap_or(0)).into(), |raw, length| {
             // SAFETY: the address is valid for its length.
             unsafe { libc::bind(descriptor, raw, length) }
         }) {
-            // A name space may forbid this even to root.
-            Err(error) if error.raw_os_error() == Some(libc::EACCES) => {}
+            // A name space may forbid such ports even to root.
+            Err(error) if error.raw_os_error() == Some(libc::EACCES) && source.is_none() => {}
             result => result?,
         }
     }
@@ -267,6 +308,24 @@ pub(crate) fn wait(descriptor: RawFd, events: libc::c_short, timeout: Option<Dur
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn connections_come_from_the_source() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut connected = |source: Source| {
+            let of = Address { host: "127.0.0.1".into(), source: Some(source), ..Address::default() };
+            connect(&of, port, &mut Deadline::new(Duration::from_secs(60), None))
+        };
+        let from = Source::Address([127, 0, 0, 7].into());
+        for (source, from) in [(from, "127.0.0.7"), (Source::Interface(c"lo".into()), "127.0.0.1")] {
+            let stream = connected(source).unwrap();
+            assert_eq!(listener.accept().unwrap().1, stream.local_addr().unwrap());
+            assert_eq!(stream.local_addr().unwrap().ip().to_string(), from);
+        }
+        let other = connected(Source::Address([0_u16; 8].into())).unwrap_err();
+        assert!(other.to_string().contains("of the same version of IP"), "{other}");
+    }
 
     #[test]
     fn an_address_that_is_silent_leaves_time_for_the_others() {

@@ -1,6 +1,7 @@
 //! Parses URLs in the form of libnfs: `nfs://SERVER[:PORT]/EXPORT[?KEY=VALUE[&…]]`.
 
 use crate::protocol::Version;
+use crate::socket::Source;
 
 /// The address of an export, and the user for the requests to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct Address {
     pub gid: Option<u32>,
     /// A broken connection is not restored (`autoreconnect=0`).
     pub stays_broken: bool,
+    /// Where connections come from; `None` = the system chooses. (No part of the URL.)
+    pub source: Option<Source>,
     /// Parameters of the URL that have no effect here.
     pub idle: Vec<String>,
 }
@@ -206,6 +209,7 @@ mod tests {
             uid: Some(5),
             gid: Some(6),
             stays_broken: true,
+            source: None,
             idle: vec!["readahead".into()],
         };
         assert_eq!(all, Ok(expected));

@@ -4,7 +4,7 @@ use crate::error::check;
 use std::ffi::CString;
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// An address or an interface of this machine, from which sockets connect (`bind`).
@@ -67,6 +67,24 @@ impl LocalEnd {
         }
     }
 
+    /// Connects to an address from here, and waits for that as long as the system does.
+    ///
+    /// # Errors
+    /// The connection is refused, or cannot come from here.
+    pub fn connect(&self, to: SocketAddr) -> io::Result<TcpStream> {
+        let family = if to.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+        // SAFETY: takes nothing but integers.
+        let socket = check(unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })?;
+        // SAFETY: it was opened just now, and nothing else owns it.
+        let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+        self.bind(&socket)?;
+        with_raw(to, |raw, length| {
+            // SAFETY: the address has this length, and outlives the call.
+            unsafe { libc::connect(socket.as_raw_fd(), raw, length) }
+        })?;
+        Ok(TcpStream::from(socket))
+    }
+
     /// Makes the connection of a socket, which has none yet, come from here.
     ///
     /// # Errors
@@ -89,32 +107,44 @@ impl LocalEnd {
         let on: libc::c_int = 1;
         let _ =
             set(libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, (&raw const on).cast(), size_of_val(&on));
-        let done = match address {
-            IpAddr::V4(address) => {
-                // SAFETY: the structure is plain data, valid as zeros.
-                let mut raw: libc::sockaddr_in = unsafe { std::mem::zeroed() };
-                raw.sin_family = libc::AF_INET as libc::sa_family_t;
-                raw.sin_addr.s_addr = u32::from_ne_bytes(address.octets());
-                // SAFETY: the structure has this length, and outlives the call.
-                unsafe { libc::bind(socket, (&raw const raw).cast(), size_of_val(&raw) as libc::socklen_t) }
-            }
-            IpAddr::V6(address) => {
-                // SAFETY: the structure is plain data, valid as zeros.
-                let mut raw: libc::sockaddr_in6 = unsafe { std::mem::zeroed() };
-                raw.sin6_family = libc::AF_INET6 as libc::sa_family_t;
-                raw.sin6_addr.s6_addr = address.octets();
-                // SAFETY: the structure has this length, and outlives the call.
-                unsafe { libc::bind(socket, (&raw const raw).cast(), size_of_val(&raw) as libc::socklen_t) }
-            }
-        };
-        check(done).map(drop)
+        with_raw(SocketAddr::new(*address, 0), |raw, length| {
+            // SAFETY: the address has this length, and outlives the call.
+            unsafe { libc::bind(socket, raw, length) }
+        })
     }
+}
+
+/// Acts with an address as system calls have it.
+fn with_raw(
+    address: SocketAddr,
+    act: impl FnOnce(*const libc::sockaddr, libc::socklen_t) -> libc::c_int,
+) -> io::Result<()> {
+    let done = match address {
+        SocketAddr::V4(address) => {
+            // SAFETY: the structure is plain data, valid as zeros.
+            let mut raw: libc::sockaddr_in = unsafe { std::mem::zeroed() };
+            raw.sin_family = libc::AF_INET as libc::sa_family_t;
+            raw.sin_port = address.port().to_be();
+            raw.sin_addr.s_addr = u32::from_ne_bytes(address.ip().octets());
+            act((&raw const raw).cast(), size_of_val(&raw) as libc::socklen_t)
+        }
+        SocketAddr::V6(address) => {
+            // SAFETY: the structure is plain data, valid as zeros.
+            let mut raw: libc::sockaddr_in6 = unsafe { std::mem::zeroed() };
+            raw.sin6_family = libc::AF_INET6 as libc::sa_family_t;
+            raw.sin6_port = address.port().to_be();
+            raw.sin6_addr.s6_addr = address.ip().octets();
+            raw.sin6_scope_id = address.scope_id();
+            act((&raw const raw).cast(), size_of_val(&raw) as libc::socklen_t)
+        }
+    };
+    check(done).map(drop)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{TcpListener, TcpStream};
+    use std::net::TcpListener;
 
     #[test]
     fn connections_come_from_the_address() {
@@ -123,25 +153,7 @@ mod tests {
             let source = LocalEnd::of_machine(name).unwrap();
             let there = listener.local_addr().unwrap();
             assert!(source.reaches(there.ip()));
-            // SAFETY: takes nothing but integers; the socket is new, and nothing else owns it.
-            let socket = unsafe { OwnedFd::from_raw_fd(libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0)) };
-            source.bind(&socket).unwrap();
-            let mut raw: libc::sockaddr_in =
-                // SAFETY: the structure is plain data, valid as zeros.
-                unsafe { std::mem::zeroed() };
-            raw.sin_family = libc::AF_INET as libc::sa_family_t;
-            raw.sin_port = there.port().to_be();
-            raw.sin_addr.s_addr = u32::from_ne_bytes([127, 0, 0, 1]);
-            // SAFETY: the structure has this length, and outlives the call.
-            let done = unsafe {
-                libc::connect(
-                    socket.as_raw_fd(),
-                    (&raw const raw).cast(),
-                    size_of_val(&raw) as libc::socklen_t,
-                )
-            };
-            assert_eq!(done, 0);
-            let stream = TcpStream::from(socket);
+            let stream = source.connect(there).unwrap();
             assert_eq!(listener.accept().unwrap().1, stream.local_addr().unwrap());
             assert_eq!(stream.local_addr().unwrap().ip().to_string(), from);
         }

@@ -93,6 +93,9 @@ pub fn of_text(text: &str) -> Result<String, NoReport> {
 /// # Errors
 /// It is not a report.
 pub fn of_value(report: &Value) -> Result<String, NoReport> {
+    if report["iolite"]["pts"].is_object() {
+        return Ok(of_pts(&report["iolite"]["pts"]));
+    }
     let report = &*iolite_summary::with_hosts(report);
     Ok(html::page(&iolite_summary::Outcome::of(report)?, &packed::packed(report)))
 }

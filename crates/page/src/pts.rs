@@ -151,6 +151,12 @@ pub fn steady_in_words(test: &Value) -> Option<String> {
     };
     let is_saturation = test["test"] == "wsat";
     let unit = if is_saturation { "cell" } else { "round" };
+    if test["on_its_way"] == true {
+        let count = test["rounds"].as_u64().unwrap_or(0);
+        return Some(format!(
+            "It is on its way: {count} {unit}s are complete, and there is no steady state yet."
+        ));
+    }
     let Some((first, last)) = window["first"].as_u64().zip(window["last"].as_u64()) else {
         return steady.is_object().then(|| format!("No steady state: there are fewer than five {unit}s."));
     };
@@ -399,5 +405,7 @@ mod tests {
             "{none}"
         );
         assert_eq!(steady_in_words(&json!({"test": "xsr"})), None);
+        let so_far = json!({"test": "lat", "on_its_way": true, "rounds": 2, "steady": {"reached": false}});
+        assert!(steady_in_words(&so_far).unwrap().contains("2 rounds are complete"));
     }
 }

@@ -64,7 +64,10 @@ pub fn compare(base: &Value, new: &Value) -> Result<Comparison, String> {
 }
 
 fn described(value: &Value) -> Option<Described> {
-    let (meta, ai) = (&value["meta"], &value["iolite"]["ai"]);
+    let ai = &value["iolite"]["ai"];
+    // In a file of its own, or in the report of a run that was kept.
+    let meta = [&value["meta"], &value["iolite"]["meta"]].into_iter().find(|meta| meta.is_object());
+    let meta = meta.unwrap_or(&Value::Null);
     let mut rows = Vec::new();
     let mut add = |cell: &str, figure: &'static str, value: &Value| {
         rows.extend(value.as_f64().map(|value| (cell.to_owned(), figure, value)));

@@ -9,11 +9,12 @@
 pub mod expected;
 pub mod figures;
 mod jobs;
+mod objects;
 mod phase;
 mod score;
 
 pub use jobs::{HARD, Machine, OTHER, RANK, STAMP};
-pub use phase::{IO500, PLAIN, Phase, Unit};
+pub use phase::{IO500, OBJECTS, PLAIN, Phase, Unit};
 pub use score::{Score, score};
 
 use figures::Figures;
@@ -53,6 +54,9 @@ pub struct Setup {
     pub data: u64,
     /// The phases, in order.
     pub phases: Vec<Phase>,
+    /// The options of jobs that reach a bucket, if there are objects in the place of files; `directory` is what their names begin
+    /// with.
+    pub bucket: Option<Vec<(String, String)>>,
 }
 
 impl Setup {
@@ -154,6 +158,7 @@ impl Course {
     /// What a worker does in a phase that no limit ends; `None` = that depends on the worker.
     pub fn exactly(&self, phase: Phase) -> Option<u64> {
         match phase.unit() {
+            Unit::Lists if self.setup.bucket.is_some() => Some(objects::pages(self)),
             Unit::Lists if phase == Phase::Readdir => Some(self.setup.directories()),
             Unit::Lists => None,
             _ => Some(self.most(phase)),

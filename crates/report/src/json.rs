@@ -40,7 +40,7 @@ impl Exporter for Json {
         options(&mut json, "global options", &report.global_options)?;
         json.open_array("jobs")?;
         for job in &report.jobs {
-            self.job(&mut json, report, job, None)?;
+            self.job(&mut json, report, job, None, program)?;
         }
         json.close_array()?;
         if !report.disks.is_empty() {
@@ -69,12 +69,15 @@ impl Exporter for Json {
         json.open_array("client_stats")?;
         for host in &cluster.hosts {
             let report = host.marked();
-            report.jobs.iter().try_for_each(|job| self.job(json, &report, job, Some(Place::of(host))))?;
+            report
+                .jobs
+                .iter()
+                .try_for_each(|job| self.job(json, &report, job, Some(Place::of(host)), program))?;
         }
         if let Some(all) = cluster.all() {
             let (job, lost) = (&all.jobs[0], cluster.lost());
             let at = Place { address: &job.name, port: 0, lost: lost.as_deref() };
-            self.job(json, &all, job, Some(at))?;
+            self.job(json, &all, job, Some(at), program)?;
         }
         json.close_array()?;
         json.open_array("disk_util")?;
@@ -176,6 +179,7 @@ impl Json {
         report: &Report,
         job: &JobReport,
         at: Option<Place<'_>>,
+        program: &Program,
     ) -> io::Result<()> {
         json.open_element()?;
         json.text("jobname", &job.name)?;
@@ -196,7 +200,7 @@ impl Json {
             json.close()?;
         }
         mixed.iter().try_for_each(|block| self.block(json, job, block))?;
-        usage(json, job)?;
+        usage(json, job, program.is_itself())?;
         distributions(json, job)?;
         if let Some(errors) = &job.continued_errors {
             json.integer("total_err", errors.count)?;
@@ -397,13 +401,16 @@ fn accelerator(json: &mut Writer, job: &JobReport) -> io::Result<()> {
     json.close()
 }
 
-fn usage(json: &mut Writer, job: &JobReport) -> io::Result<()> {
+fn usage(json: &mut Writer, job: &JobReport, is_itself: bool) -> io::Result<()> {
     if job.log_wait_ms > 0 {
         // This key is ours. Only a job that had to wait for its logs has it.
         json.integer("log_wait_ms", job.log_wait_ms)?;
     }
     let of_runtime = |milliseconds: u64| rates::percent(milliseconds as f64, job.job_runtime_ms as f64);
     json.integer("job_runtime", job.job_runtime_ms)?;
+    if is_itself {
+        json.integer("job_runtime_ns", job.job_runtime_ns)?;
+    }
     json.float("usr_cpu", of_runtime(job.usage.user_ms))?;
     json.float("sys_cpu", of_runtime(job.usage.system_ms))?;
     json.integer("ctx", job.usage.context_switches)?;

@@ -156,7 +156,8 @@ fn measure(job: &mut JobReport, at: &Circumstances<'_>, planned: &JobPlan, slot:
     job.lateness = measured.lateness;
     job.requests =
         RequestReport { repeated: slot.stats.repeated.get(), throttled: slot.stats.throttled.get() };
-    job.job_runtime_ms = job_runtime_ms(control, end_ns);
+    job.job_runtime_ns = counted(control, end_ns);
+    job.job_runtime_ms = if job.job_runtime_ns == 0 { 0 } else { milliseconds(job.job_runtime_ns) };
     job.log_wait_ms = control.log_wait_ns.load(Relaxed) / 1_000_000;
     job.usage = Usage {
         user_ms: control.user_us.load(Relaxed) / 1000,
@@ -283,11 +284,11 @@ pub fn lasted(control: &Control, now_ns: u64) -> u64 {
     }
 }
 
-/// Milliseconds since counting began, including times without I/O.
-fn job_runtime_ms(control: &Control, end_ns: u64) -> u64 {
+/// Nanoseconds since counting began, including times without I/O; 0 = it has not begun.
+fn counted(control: &Control, end_ns: u64) -> u64 {
     match control.counting_ns.load(Relaxed) {
         0 => 0,
-        begun => milliseconds(end_ns.saturating_sub(begun)),
+        begun => end_ns.saturating_sub(begun).max(1),
     }
 }
 

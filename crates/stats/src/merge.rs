@@ -99,6 +99,7 @@ impl JobReport {
         self.connected.append(&mut other.connected);
         self.lateness += &other.lateness;
         add(&mut self.job_runtime_ms, other.job_runtime_ms);
+        add(&mut self.job_runtime_ns, other.job_runtime_ns);
         add(&mut self.log_wait_ms, other.log_wait_ms);
         add(&mut self.most_in_flight, other.most_in_flight);
         self.usage += &other.usage;

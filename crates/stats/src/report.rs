@@ -158,6 +158,9 @@ pub struct JobReport {
     pub sync: SyncReport,
     /// Wall time of the job, summed over its members, in milliseconds.
     pub job_runtime_ms: u64,
+    /// The same in nanoseconds.
+    #[serde(default)]
+    pub job_runtime_ns: u64,
     /// Milliseconds that its I/O spent waiting for its logs, summed over its members.
     pub log_wait_ms: u64,
     /// CPU and memory.

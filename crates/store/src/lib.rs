@@ -60,6 +60,13 @@ pub struct Run {
     pub size: u64,
 }
 
+impl Run {
+    /// The standard test that it is: `pts`.
+    pub fn test(&self) -> Option<&str> {
+        iolite_stored::test_of_program(&self.program)
+    }
+}
+
 /// A run has been kept.
 #[derive(Debug)]
 pub struct Kept {

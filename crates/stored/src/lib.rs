@@ -113,9 +113,26 @@ pub fn jobs(report: &Value) -> Result<Vec<&Value>, NoReport> {
     ))
 }
 
-/// The program that made a report, and its version.
+/// The standard tests, by the keys that reports have for their results, below `iolite`.
+pub const TESTS: [&str; 4] = ["ai", "meta", "pts", "test"];
+
+/// The standard test whose report this is.
+pub fn test_of(report: &Value) -> Option<&'static str> {
+    TESTS.into_iter().find(|test| report["iolite"][test].is_object())
+}
+
+/// The standard test of a program's name, as [`program`] tells it.
+pub fn test_of_program(program: &str) -> Option<&str> {
+    program.strip_prefix("iolite ")?.split(" (").next().filter(|test| TESTS.contains(test))
+}
+
+/// The program that made a report, and its version; of a standard test its command: `iolite meta (iolite-1.0)`.
 pub fn program(report: &Value) -> String {
-    let version = report["iolite version"].as_str().filter(|own| report["fio version"] != *own);
+    let own = report["iolite version"].as_str();
+    if let Some(test) = test_of(report) {
+        return format!("iolite {test} ({})", own.unwrap_or("of an unknown version"));
+    }
+    let version = own.filter(|own| report["fio version"] != *own);
     let called = report["fio version"].as_str().unwrap_or("an unknown program");
     let ours = version.map(|own| format!(" ({own})")).unwrap_or_default();
     format!("{called}{ours}")
@@ -141,6 +158,11 @@ pub fn has_moved(measured: &Value) -> bool {
 /// Bytes per second of a direction.
 pub fn bandwidth(measured: &Value) -> f64 {
     measured["bw_bytes"].as_f64().unwrap_or_else(|| number(measured, "bw") * 1024.0)
+}
+
+/// The seconds that a job took: exactly, if the report tells, or else in milliseconds. Those of several workers are added up.
+pub fn runtime(job: &Value) -> f64 {
+    job["job_runtime_ns"].as_f64().map_or_else(|| number(job, "job_runtime") / 1e3, |exact| exact / 1e9)
 }
 
 /// The time that the workers of a job were on a processor, user and system, in nanoseconds. The percentages of a report are of
@@ -219,6 +241,21 @@ mod tests {
         assert!(cut.starts_with("f:") && cut.contains("the last report is cut off"), "{cut}");
         let huge = format!("{{\"jobs\": [0{}]}}", ",0".repeat(MOST_VALUES + 1));
         assert_eq!(last_report(&huge).unwrap_err().to_string(), "it has more values than any report");
+    }
+
+    #[test]
+    fn a_standard_test_is_its_command() {
+        let of = |key: &str| {
+            program(&json!({"fio version": "fio-3.42", "iolite version": "iolite-1.0", "iolite": {key: {}}}))
+        };
+        assert_eq!(
+            (of("meta").as_str(), test_of_program(&of("meta"))),
+            ("iolite meta (iolite-1.0)", Some("meta"))
+        );
+        assert_eq!((of("host").as_str(), test_of_program(&of("host"))), ("fio-3.42 (iolite-1.0)", None));
+        let as_itself =
+            json!({"fio version": "iolite-1.0", "iolite version": "iolite-1.0", "iolite": {"ai": {}}});
+        assert_eq!(program(&as_itself), "iolite ai (iolite-1.0)");
     }
 
     #[test]

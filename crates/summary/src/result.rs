@@ -185,7 +185,7 @@ impl<'a> Outcome<'a> {
                 .filter(|(name, _)| name.starts_with("cpu-"))
                 .filter_map(|(_, share)| share.parse().ok())
                 .collect(),
-            said: report["iolite"]["ai"]["answer"].as_str(),
+            said: iolite_stored::test_of(report).and_then(|test| report["iolite"][test]["answer"].as_str()),
             tested: report["iolite"]["test"]["targets"]
                 .as_array()
                 .into_iter()

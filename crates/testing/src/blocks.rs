@@ -143,6 +143,21 @@ impl NbdServer {
         Ok(NbdServer { serving: Some(serving), uri: local(&socket) })
     }
 
+    /// Starts nbdkit on a port of this machine.
+    ///
+    /// # Errors
+    /// It cannot be started; the error says why.
+    pub fn on_port(directory: &Path, words: &str) -> Result<NbdServer, String> {
+        let (address, pid) = (free_port(), directory.join("nbdp.pid"));
+        let _ = fs::remove_file(&pid);
+        let mut command = Command::new("nbdkit");
+        command.args(["-f", "-i", "127.0.0.1", "-p", &address.port().to_string(), "-P"]).arg(&pid);
+        command.args(words.split_whitespace());
+        let is_ready = || fs::metadata(&pid).is_ok_and(|metadata| metadata.len() > 0);
+        let serving = Serving::start(command, is_ready)?;
+        Ok(NbdServer { serving: Some(serving), uri: format!("nbd://{address}/") })
+    }
+
     /// Starts nbdkit on a port of this machine, with TLS and the certificate `server` of the tests.
     ///
     /// # Errors

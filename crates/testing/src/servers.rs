@@ -225,6 +225,30 @@ impl Minio {
         Ok([id, secret, token])
     }
 
+    /// Lets its bucket keep versions from now on.
+    ///
+    /// # Errors
+    /// As [`Minio::ask`].
+    pub fn keep_versions(&self) -> Result<(), String> {
+        let enabled = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
+        self.ask_s3("/bkt?versioning=", &["--request", "PUT", "--data", enabled]).map(drop)
+    }
+
+    /// How many versions of objects a bucket has, marks of removals included.
+    pub fn versions(&self, bucket: &str) -> usize {
+        let list = self.ask_s3(&format!("/{bucket}?versions="), &[]).unwrap_or_else(|why| panic!("{why}"));
+        list.matches("<Version>").count() + list.matches("<DeleteMarker>").count()
+    }
+
+    /// Sends a request of S3, as [`Minio::ask`].
+    ///
+    /// # Errors
+    /// As [`Minio::ask`].
+    pub fn ask_s3(&self, path: &str, arguments: &[&str]) -> Result<String, String> {
+        let unsigned = &["--header", "x-amz-content-sha256: UNSIGNED-PAYLOAD"];
+        self.ask("s3", path, &[unsigned, arguments].concat())
+    }
+
     /// How many multipart uploads are neither ended nor aborted.
     pub fn uploads(&self) -> usize {
         let objects = fs::read_dir(self.directory.join("minio/.minio.sys/multipart"));

@@ -1,5 +1,6 @@
 //! Makes a client from the options of a job.
 
+use crate::source::source_of;
 use iolite_engine::is_asked_to_stop;
 use iolite_http::{
     Basic, Checksum, Client, Credentials, CustomerKey, Digest, Endpoint, Headers, Limits, Protocol, S3,
@@ -8,7 +9,6 @@ use iolite_http::{
 use iolite_options::engines::{
     Addressing, Authentication, Encryption, HostSelect, HttpOptions, HttpProtocol, ObjectChecksum, of_worker,
 };
-use iolite_os::local_end::LocalEnd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -68,8 +68,7 @@ pub(super) fn connect(options: &HttpOptions, worker: u32) -> Result<Client, Stri
     let mut client =
         Client::new(endpoints, &protocol, &trust(options)?, limits).map_err(|error| error.to_string())?;
     client.stop_if(is_asked_to_stop);
-    if let Some(name) = of_worker(&options.bind, worker)? {
-        let source = LocalEnd::of_machine(&name).map_err(|why| format!("bind={why}"))?;
+    if let Some(source) = source_of(&options.bind, worker)? {
         client.connect_from(source).map_err(|error| error.to_string())?;
     }
     client.set_headers(&Headers {

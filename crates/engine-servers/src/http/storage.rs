@@ -287,24 +287,7 @@ impl Storage for HttpEngine {
         if self.options.http_s3_delete_versions {
             return self.unlink_versions(&name);
         }
-        if self.options.http_object_mode == ObjectMode::Range {
-            let answer = self.ask(Method::Delete, &name, &[])?;
-            return if answer.is_success() { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) };
-        }
-        self.needs_one_block()?;
-        // Removes all blocks that the job may have written, anywhere in the file. Of other files, removes the blocks
-        // that a lookup finds.
-        let known = self.files.iter().find(|file| file.name == name).map(|file| file.end);
-        let count = match known {
-            Some(end) => end.div_ceil(self.block),
-            None => self.count_blocks(&name)?,
-        };
-        let mut object = String::new();
-        for number in 0..count {
-            name_object(&mut object, &self.options, &name, number * self.block, self.block);
-            self.ask(Method::Delete, &object, &[])?;
-        }
-        Ok(())
+        self.unlink_current(&name)
     }
 
     fn list(&mut self, directory: &Path, progress: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>> {
@@ -352,9 +335,7 @@ impl Storage for HttpEngine {
             }
             empty = if page.names == 0 { empty + 1 } else { 0 };
             if page.next.is_some() && (page.next == from || empty > MOST_EMPTY) {
-                return Err(refused(
-                    "the list has no end: the server gives the same part of it again and again".into(),
-                ));
+                return Err(refused(ENDLESS.into()));
             }
             progress();
             from = page.next;
@@ -371,8 +352,32 @@ impl Storage for HttpEngine {
         names.dedup();
         Ok(names)
     }
+
+    fn list_with_older(&mut self, directory: &Path, progress: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>> {
+        let mut names = self.list(directory, progress)?;
+        let (bucket, mut prefix) = self.listed(directory).map_err(io::Error::other)?;
+        if !prefix.is_empty() {
+            prefix = format!("{}/", prefix.trim_end_matches('/'));
+        }
+        let mut after = None;
+        // (Not every server has versions, and not everybody may list them.)
+        while let Ok(versions) = self.versions(&bucket, &prefix, &mut after) {
+            let files = versions.into_iter().filter_map(|one| self.file_of(&bucket, one.key, &mut None));
+            names.extend(files);
+            names.dedup();
+            progress();
+            if after.is_none() {
+                break;
+            }
+        }
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
 }
 
+/// Why a list is given up.
+const ENDLESS: &str = "the list has no end: the server gives the same part of it again and again";
 /// The maximum number of names to list.
 const MOST_LISTED: usize = 10_000_000;
 /// The maximum total length of these names in bytes.
@@ -381,7 +386,30 @@ const MOST_BYTES: usize = 256 << 20;
 const MOST_EMPTY: u32 = 1000;
 
 impl HttpEngine {
-    /// Removes all versions of the objects of a file.
+    /// Removes the objects of a file.
+    fn unlink_current(&mut self, name: &str) -> io::Result<()> {
+        if self.options.http_object_mode == ObjectMode::Range {
+            let answer = self.ask(Method::Delete, name, &[])?;
+            return if answer.is_success() { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) };
+        }
+        self.needs_one_block()?;
+        // Removes all blocks that the job may have written, anywhere in the file. Of other files, removes the blocks
+        // that a lookup finds.
+        let known = self.files.iter().find(|file| file.name == name).map(|file| file.end);
+        let count = match known {
+            Some(end) => end.div_ceil(self.block),
+            None => self.count_blocks(name)?,
+        };
+        let mut object = String::new();
+        for number in 0..count {
+            name_object(&mut object, &self.options, name, number * self.block, self.block);
+            self.ask(Method::Delete, &object, &[])?;
+        }
+        Ok(())
+    }
+
+    /// Removes all versions of the objects of a file. Where the server does not list versions, removes the objects; that is
+    /// enough if the bucket keeps none, which the answers tell.
     fn unlink_versions(&mut self, name: &str) -> io::Result<()> {
         let is_whole = self.options.http_object_mode == ObjectMode::Range;
         if !is_whole {
@@ -389,15 +417,17 @@ impl HttpEngine {
         }
         let path = Path::new(name);
         let (bucket, key) = self.listed(path).map_err(io::Error::other)?;
-        let prefix = if is_whole { key.clone() } else { format!("{key}_") };
+        let prefix = if is_whole { key } else { format!("{key}_") };
         let mut after = None;
         loop {
-            let query = listing::versions_query(&prefix, after.as_ref());
-            let answer = self.demand(Method::Get, &bucket, &query)?;
-            let listed = listing::versions(&answer);
-            let (versions, is_cut) =
-                listed.map_err(|why| io::Error::other(format!("GET versions in {bucket}: {why}")))?;
-            after = versions.last().cloned().filter(|_| is_cut);
+            let versions = match self.versions(&bucket, &prefix, &mut after) {
+                Err(why) if after.is_none() => {
+                    let marked = self.marked;
+                    self.unlink_current(name)?;
+                    return if self.marked == marked { Ok(()) } else { Err(why) };
+                }
+                listed => listed?,
+            };
             for version in versions {
                 let file = self.file_of(&bucket, version.key.clone(), &mut None);
                 if file.is_some_and(|file| file == path) {
@@ -410,6 +440,26 @@ impl HttpEngine {
                 return Ok(());
             }
         }
+    }
+
+    /// The next part of the list of versions, after the last one of the part before. Then `after` is the last of this one; `None` =
+    /// there are no more.
+    fn versions(
+        &mut self,
+        bucket: &str,
+        prefix: &str,
+        after: &mut Option<listing::Version>,
+    ) -> io::Result<Vec<listing::Version>> {
+        let answer = self.demand(Method::Get, bucket, &listing::versions_query(prefix, after.as_ref()))?;
+        let listed = listing::versions(&answer);
+        let (versions, is_cut) =
+            listed.map_err(|why| io::Error::other(format!("GET versions in {bucket}: {why}")))?;
+        let last = versions.last().cloned().filter(|_| is_cut);
+        if last.is_some() && last == *after {
+            return Err(io::Error::other(format!("GET versions in {bucket}: {ENDLESS}")));
+        }
+        *after = last;
+        Ok(versions)
     }
 
     /// The answer of a request with a query, which has to be granted. What is removed already counts as removed.

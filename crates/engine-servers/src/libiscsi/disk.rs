@@ -59,6 +59,8 @@ pub(super) struct Login<'a> {
     pub(super) initiator: &'a str,
     pub(super) user: Option<(&'a str, &'a str)>,
     pub(super) target: Option<(&'a str, &'a str)>,
+    /// The interface of this machine that the connection comes from.
+    pub(super) from: Option<&'a str>,
 }
 
 /// The library's reports about the connection: one when it is established, and perhaps one when it is torn down.
@@ -158,6 +160,10 @@ impl Disk {
             (lib.set_kind)(context, NORMAL);
             (lib.stay_broken)(context, 1);
             (lib.set_target)(context, target.as_ptr());
+            if let Some(interface) = login.from {
+                // (The library copies the name, although it is not declared as constant.)
+                (lib.connect_from)(context, text(interface)?.as_ptr().cast_mut());
+            }
             if let Some((user, password)) = login.user {
                 let (user, password) = (text(user)?, text(password)?);
                 (lib.set_user)(context, user.as_ptr(), password.as_ptr());

@@ -43,6 +43,7 @@ functions! {
         set_user = "iscsi_set_initiator_username_pwd": fn(*mut Context, *const c_char, *const c_char) -> c_int;
         set_proof = "iscsi_set_target_username_pwd": fn(*mut Context, *const c_char, *const c_char) -> c_int;
         stay_broken = "iscsi_set_noautoreconnect": fn(*mut Context, c_int);
+        connect_from = "iscsi_set_bind_interfaces": fn(*mut Context, *mut c_char);
         connect = "iscsi_full_connect_async": fn(*mut Context, *const c_char, c_int, Callback, *mut c_void) -> c_int;
         descriptor = "iscsi_get_fd": fn(*mut Context) -> c_int;
         events = "iscsi_which_events": fn(*mut Context) -> c_int;

@@ -5,13 +5,17 @@ use crate::driven_by_worker::DrivenByWorker;
 use crate::server_timeout::ServerTimeout;
 use iolite_engine::is_asked_to_stop;
 use iolite_engine::{EngineError, Errno};
+use iolite_http::percent_decoded;
 use iolite_options::engines::masked;
 use iolite_os::explained;
+use iolite_os::local_end::LocalEnd;
 use iolite_os::time::monotonic_ns;
 use libc::{c_int, c_void};
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::CString;
 use std::io;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::IntoRawFd;
 use std::time::{Duration, Instant};
 
 /// The longest sleep between two checks for signals and timeouts.
@@ -85,9 +89,53 @@ unsafe extern "C" fn over(data: *mut c_void, error: *mut c_int) -> c_int {
     1
 }
 
+/// Connects to the server of a URI from here, because the library connects from wherever the system chooses. Returns the name of the
+/// export, too.
+fn from(source: &LocalEnd, uri: &str) -> Result<(TcpStream, CString), (i32, String)> {
+    /// The port of NBD.
+    const USUAL: u16 = 10809;
+    let invalid = |why: &str| (libc::EINVAL, format!("bind={source}: {why}"));
+    let (scheme, rest) = uri.split_once("://").unwrap_or_default();
+    if !scheme.eq_ignore_ascii_case("nbd") {
+        return Err(invalid(
+            "this is for nbd://; other connections are made by libnbd, where the system chooses",
+        ));
+    }
+    let (host, export) = rest.split_once('/').unwrap_or((rest, ""));
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let export = percent_decoded(export.split(['?', '#']).next().unwrap_or_default());
+    let export = export.and_then(|export| CString::new(export).ok());
+    let export = export.ok_or_else(|| invalid("the name of the export is not a valid one"))?;
+    let with_port = |host: &str| match host.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') => Some((name.to_owned(), port.parse().ok()?)),
+        _ => Some((host.to_owned(), USUAL)),
+    };
+    let (name, port) = with_port(host).ok_or_else(|| invalid("the port is not a number"))?;
+    let told =
+        |error: io::Error| (error.raw_os_error().unwrap_or(libc::EIO), format!("bind={source}: {error}"));
+    let name = name.trim_matches(['[', ']']);
+    let name = if name.is_empty() { "localhost" } else { name };
+    let mut last = io::Error::from_raw_os_error(libc::EADDRNOTAVAIL);
+    for address in (name, port).to_socket_addrs().map_err(told)?.filter(|to| source.reaches(to.ip())) {
+        match source.connect(address) {
+            Ok(socket) => {
+                let _ = socket.set_nodelay(true);
+                return Ok((socket, export));
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(told(last))
+}
+
 impl Connection {
     /// Connects to a server. `silence` limits its silence.
-    pub(super) fn new(uri: &str, shown: &str, silence: ServerTimeout) -> Result<Connection, EngineError> {
+    pub(super) fn new(
+        uri: &str,
+        shown: &str,
+        source: Option<&LocalEnd>,
+        silence: ServerTimeout,
+    ) -> Result<Connection, EngineError> {
         let library = Library::load()?;
         let refused = |errno, why: String| EngineError::Remote {
             engine: "nbd",
@@ -120,17 +168,27 @@ impl Connection {
             can_flush: false,
             can_fua: false,
         };
-        connection.open(&address).map_err(|(errno, why)| refused(errno, why))?;
+        let socket =
+            source.map(|source| from(source, uri)).transpose().map_err(|(errno, why)| refused(errno, why))?;
+        connection.open(&address, socket).map_err(|(errno, why)| refused(errno, why))?;
         Ok(connection)
     }
 
-    fn open(&mut self, address: &CString) -> Result<(), (i32, String)> {
+    fn open(&mut self, address: &CString, socket: Option<(TcpStream, CString)>) -> Result<(), (i32, String)> {
         let lib = &self.library;
         // SAFETY: the connection exists, and the address ends with a zero byte.
         unsafe {
             // Certificates and keys are in files that the URI names.
             (lib.allow_local_file)(self.raw, true);
-            if (lib.connect)(self.raw, address.as_ptr()) < 0 {
+            let begun = match socket {
+                None => (lib.connect)(self.raw, address.as_ptr()),
+                // The library closes the socket.
+                Some((socket, export)) => match (lib.name_export)(self.raw, export.as_ptr()) {
+                    0 => (lib.connect_socket)(self.raw, socket.into_raw_fd()),
+                    failed => failed,
+                },
+            };
+            if begun < 0 {
                 return Err(lib.last_error());
             }
             while (lib.is_ready)(self.raw) != 1 {

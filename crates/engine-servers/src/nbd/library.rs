@@ -37,6 +37,8 @@ functions! {
         errno = "nbd_get_errno": fn() -> c_int;
         allow_local_file = "nbd_set_uri_allow_local_file": fn(*mut Raw, bool) -> c_int;
         connect = "nbd_aio_connect_uri": fn(*mut Raw, *const c_char) -> c_int;
+        name_export = "nbd_set_export_name": fn(*mut Raw, *const c_char) -> c_int;
+        connect_socket = "nbd_aio_connect_socket": fn(*mut Raw, c_int) -> c_int;
         poll = "nbd_poll": fn(*mut Raw, c_int) -> c_int;
         is_ready = "nbd_aio_is_ready": fn(*mut Raw) -> c_int;
         is_dead = "nbd_aio_is_dead": fn(*mut Raw) -> c_int;

@@ -153,6 +153,7 @@ impl Case {
             environment: Vec::new(),
             input: self.text.clone().unwrap_or_default(),
             may_be_kept: false,
+            shows_progress: false,
         })
     }
 }

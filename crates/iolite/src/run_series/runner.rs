@@ -7,7 +7,7 @@ use iolite_os::process::tie_to_this_thread;
 use iolite_os::signals::{self, SignalQueue};
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,8 @@ pub struct Start {
     pub input: Vec<u8>,
     /// Whether it obeys `IOLITE_SAVE` in the environment.
     pub may_be_kept: bool,
+    /// Whether it shows its progress, if standard output is a terminal.
+    pub shows_progress: bool,
 }
 
 /// How a run ended.
@@ -71,11 +73,16 @@ impl Runner {
         output.push(report);
         let mut command = Command::new("/proc/self/exe");
         command.arg0("iolite").args(&start.options).arg("--output-format=json+").arg(output);
-        command.args(["--eta=never", "--"]).args(&start.file).envs(start.environment.iter().cloned());
+        let shows_progress = start.shows_progress && std::io::stdout().is_terminal();
+        command
+            .args([if shows_progress { "--eta=auto" } else { "--eta=never" }, "--"])
+            .args(&start.file)
+            .envs(start.environment.iter().cloned());
         if !start.may_be_kept {
             command.env_remove(crate::saving::VARIABLE);
         }
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let output = if shows_progress { Stdio::inherit() } else { Stdio::null() };
+        command.stdin(Stdio::piped()).stdout(output).stderr(Stdio::piped());
         // A terminal's ^C is for this process, which passes it on.
         command.process_group(0);
         tie_to_this_thread(&mut command);

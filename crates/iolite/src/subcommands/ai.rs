@@ -50,7 +50,7 @@ const OWN: [(&str, &[&str]); 4] = [
         ],
     ),
     ("checkpoint", &["preset", "ranks", "size", "scale", "layout", "files"]),
-    ("kv", &["seconds", "size", "block", "rates", "blocks", "hits", "evict"]),
+    ("kv", &["seconds", "size", "block", "rates", "blocks", "hits", "evict", "destroy"]),
 ];
 
 /// How a test ended.

@@ -9,12 +9,14 @@
 //! | options | `meta/asked.rs` |
 //! | the machines: this one, agents, ranks | `meta/machines.rs` |
 //! | the course: one phase after the other | `meta/perform.rs` |
+//! | objects in the place of files | `meta/objects.rs` |
 //! | `--verify` | `meta/tree.rs` |
 //! | the answer, `--output` | `meta/answer.rs`, `meta/page.rs` |
 
 mod answer;
 mod asked;
 mod machines;
+mod objects;
 mod page;
 mod perform;
 mod rows;
@@ -23,8 +25,10 @@ mod tree;
 use super::test::own_directory::{Kind, OwnDirectory};
 use crate::exit_status::INTERRUPTED;
 use crate::messages::complain;
+use crate::saving::{Saving, now_ms};
 use iolite_options::commands::Asked;
 use machines::Machines;
+use objects::Bucket;
 use perform::End;
 use std::path::{Path, PathBuf};
 
@@ -44,6 +48,13 @@ pub static OWN: Kind = Kind {
 
 /// The answer as text, and the exit status.
 pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
+    let bucket = match &asked.operands[..] {
+        [word] if !Path::new(word).exists() => Bucket::of(asked, &word.to_string_lossy())?,
+        _ => None,
+    };
+    if let Some(bucket) = bucket {
+        return on_objects(program, asked, bucket);
+    }
     let target = target(asked)?;
     if asked.has("clean") {
         return clean(&target).map(|text| (text, 0));
@@ -61,7 +72,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         return machines::follow(&target, &setup, &machines).map(|status| (String::new(), status));
     }
     asked::check_room(&setup, &target)?;
-    let output = output.map(answer::Format::open).transpose()?;
+    let kept = Kept::prepare(asked, output)?;
     for told in OwnDirectory::remove_left(&target, &OWN)? {
         complain(program, &format_args!("meta: {told}"));
     }
@@ -69,16 +80,60 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         Machines::Ranks { .. } => OwnDirectory::make_named(machines::common_name(&target), &OWN)?,
         _ => OwnDirectory::make(&target, &OWN)?,
     };
-    let ended = perform::perform(program, setup, &machines, &own.path, asked.has("verify"));
+    let ended = perform::perform(program, setup, &machines, Some(&own.path), asked.has("verify"));
     drop(own);
-    let mut outcome = match ended? {
-        End::Through(outcome) => *outcome,
-        End::Interrupted => return Ok((String::new(), INTERRUPTED)),
-    };
-    outcome.target = target;
-    let is_kept = output.is_none_or(|output| output.write(program, &outcome));
-    let is_good = is_kept && outcome.failures.is_empty();
-    Ok((answer::text(&outcome), u8::from(!is_good)))
+    kept.end(program, target, ended)
+}
+
+/// Likewise, of objects.
+fn on_objects(program: &str, asked: &Asked, mut bucket: Bucket) -> Result<(String, u8), String> {
+    if asked.has("clean") {
+        return bucket.clean().map(|text| (text, 0));
+    }
+    let machines = Machines::of(asked)?;
+    let output = asked.value("output").map(answer::Format::of).transpose()?;
+    let target = PathBuf::from(&bucket.name);
+    let setup = bucket.setup(asked, asked::setup(asked, &target, &machines)?)?;
+    setup.check()?;
+    if asked.has("show-job") {
+        return Ok((perform::show(setup, &machines), 0));
+    }
+    let kept = Kept::prepare(asked, output)?;
+    bucket.begin()?;
+    let ended = perform::perform(program, setup, &machines, None, false);
+    drop(bucket);
+    kept.end(program, target, ended)
+}
+
+/// Where the result is kept, opened before anything is measured.
+struct Kept {
+    output: Option<answer::Opened>,
+    saving: Option<Saving>,
+    begun_ms: u64,
+}
+
+impl Kept {
+    fn prepare(asked: &Asked, output: Option<answer::Format>) -> Result<Kept, String> {
+        Ok(Kept {
+            output: output.map(answer::Format::open).transpose()?,
+            saving: Saving::of_subcommand(asked, "meta", &|_| Ok(()))?,
+            begun_ms: now_ms(),
+        })
+    }
+
+    /// Keeps the result of a test that has ended. Returns the answer as text, and the exit status.
+    fn end(self, program: &str, target: PathBuf, ended: Result<End, String>) -> Result<(String, u8), String> {
+        let mut outcome = match ended? {
+            End::Through(outcome) => *outcome,
+            End::Interrupted => return Ok((String::new(), INTERRUPTED)),
+        };
+        outcome.target = target;
+        let is_kept = self.output.is_none_or(|output| output.write(program, &outcome));
+        let saved = |saving: Saving| saving.keep_text(&answer::report(&outcome, self.begun_ms));
+        let is_saved = self.saving.is_none_or(saved);
+        let is_good = is_kept && is_saved && outcome.failures.is_empty();
+        Ok((answer::text(&outcome), u8::from(!is_good)))
+    }
 }
 
 /// The directory in which the test makes its own.

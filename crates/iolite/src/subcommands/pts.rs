@@ -18,10 +18,11 @@ mod course;
 mod output;
 mod purge;
 mod state;
-mod target;
+pub mod target;
 
 use crate::exit_status::INTERRUPTED;
 use crate::run_series::directory::{Directory, Place};
+use crate::saving::Saving;
 use choices::Choices;
 use course::{Course, End};
 use iolite_options::commands::Asked;
@@ -29,6 +30,7 @@ use iolite_procedures::pts::{Done, Figures, Settings, Step, Unit, discard, units
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::path::Path;
 use target::Target;
 
 /// The answer as text, and the exit status.
@@ -42,16 +44,20 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         return Ok((show_jobs(&target, &choices), 0));
     }
     target.check_destruction(asked.value("destroy"))?;
+    let is_resumed = asked.has("resume");
     let place = match asked.value("output") {
         Some(path) => Place::Named(path.into()),
+        None if is_resumed => Place::Usual(target.place_of_before(Path::new("."))),
         None => Place::Usual(target.usual_place()),
     };
     let plan = described(&target, &choices);
-    let is_resumed = asked.has("resume");
     let directory = if is_resumed {
         Directory::resume(place, "pts", plan)?
     } else {
-        Directory::open(place, "pts", plan, &|_| Ok(()))?
+        Directory::open(place, "pts", plan, &|plan| {
+            plan["pts"] = target.path.display().to_string().into();
+            Ok(())
+        })?
     };
     if directory.begun_before.is_some() && !is_resumed {
         return Err(format!(
@@ -59,19 +65,26 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
             directory.path.display()
         ));
     }
+    let saving = Saving::of_subcommand(asked, "pts", &|_| Ok(()))?;
     let course = Course::new(program, target, choices, directory)?;
     match course.perform()? {
-        End::Through { text, is_good } => Ok((text, u8::from(!is_good))),
+        End::Through(result) => {
+            let is_saved = saving.is_none_or(|saving| saving.keep_text(&output::report(&result)));
+            Ok((output::text(&result), u8::from(!(is_saved && output::is_good(&result)))))
+        }
         End::Interrupted => Ok((String::new(), INTERRUPTED)),
     }
 }
 
 /// The description by which a resumed procedure is recognised as the same.
 fn described(target: &Target, choices: &Choices) -> Value {
+    // A device may have another name after a reboot, if it can be told from all others without it.
+    let path = target.unique.is_none().then(|| target.path.display().to_string());
     json!({
         "format": 1,
-        "pts": target.path.display().to_string(),
+        "pts": path,
         "serial": target.serial,
+        "unique": target.unique,
         "capacity_bytes": target.capacity,
         "parameters": choices.told(),
     })

@@ -123,6 +123,7 @@ impl Points for Measuring {
             environment: Vec::new(),
             input: self.sweep.runs[position].load.text.clone().into_bytes(),
             may_be_kept: true,
+            shows_progress: false,
         })
     }
 

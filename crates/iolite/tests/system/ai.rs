@@ -2,8 +2,10 @@
 //!
 //! Storage is slow or fast as the machine is, so utilisation is compared only where the job's own clock bounds it.
 
+use crate::common::devices::Loop;
 use crate::common::program::{GRACE, Running, send};
 use crate::common::s3::S3;
+use crate::common::tmux::Tmux;
 use crate::common::{Finished, Json, Program, scratch};
 use crate::remote::Agent;
 use iolite_testing::{Ganesha, or_skip};
@@ -332,6 +334,25 @@ fn a_cache_reads_hits_and_evicts_as_much_as_it_writes() {
 }
 
 #[test]
+fn a_cache_on_a_device_is_trimmed() {
+    let dir = scratch();
+    let device = or_skip!(Loop::new(dir.path(), 32 << 20));
+    let path = &device.path;
+    let line = format!("ai kv {path} --block=64k --size=640k --rates=20,50 --blocks=4 --hits=50 --seconds=2");
+    run(dir.path(), &line).refused().says(&format!("--destroy={path}"));
+    let found = figures(run(dir.path(), &format!("{line} --destroy={path} --output-format=json")));
+    for tenant in found["tenants"].as_array().unwrap() {
+        let count = |key: &str| tenant[key].as_u64().unwrap();
+        let (written, evicted) = (count("blocks_written"), count("blocks_evicted"));
+        assert!(count("blocks_read") > 0 && written > 0, "{tenant}");
+        assert!(evicted.abs_diff(written) <= 1, "{tenant}");
+    }
+    run(dir.path(), &format!("{line} --size=64m --destroy={path}")).refused().says("are needed, and it has");
+    run(dir.path(), &format!("{line} --evict=unlink --destroy={path}")).refused().says("that is for files");
+    run(dir.path(), &format!("ai kv . --destroy={path}")).refused().says("that is for block devices");
+}
+
+#[test]
 fn objects_are_samples_checkpoints_and_blocks() {
     let dir = scratch();
     let store = S3::start(dir.path());
@@ -369,6 +390,64 @@ fn objects_are_samples_checkpoints_and_blocks() {
         assert!(begun.elapsed() < GRACE, "{} objects are left", count());
         run("ai kv --clean s3://bkt").ok();
     }
+}
+
+#[test]
+fn versions_of_a_bucket_are_removed_as_well() {
+    let dir = scratch();
+    let store = S3::start(dir.path());
+    or_skip!(store.keep_versions());
+    let environment = store.environment();
+    let start = |line: &str| Running::of_ours(dir.path(), &environment, line);
+    let dataset = "ai dataset s3://bkt --sample-size=100k --samples=12";
+    start(dataset).wait().ok();
+    assert_eq!(store.versions(), 12);
+    start("ai kv s3://bkt --block=64k --size=640k --rates=10 --blocks=2 --hits=50 --seconds=1").wait().ok();
+    start("ai checkpoint s3://bkt --ranks=2 --size=9m").wait().ok();
+    start("test --quick s3://bkt").wait().ok();
+    assert_eq!(store.versions(), 12);
+    for line in ["ai kv s3://bkt --block=64k --size=640k --rates=20 --seconds=60", "test --quick s3://bkt"] {
+        for signal in [libc::SIGINT, libc::SIGKILL] {
+            let mut running = start(line);
+            running.wait_until("versions are there", |_| store.versions() > 30);
+            send(running.pid(), signal);
+            running.wait();
+            assert!(signal == libc::SIGKILL || store.versions() == 12, "{line}: {}", store.versions());
+        }
+        let clean = if line.starts_with("ai") { "ai kv --clean s3://bkt" } else { "test --clean s3://bkt" };
+        // (Objects that were on their way to the server are stored later.)
+        let begun = Instant::now();
+        while store.versions() > 12 {
+            assert!(begun.elapsed() < GRACE, "{} versions are left", store.versions());
+            start(clean).wait().ok();
+        }
+    }
+    // An interrupted dataset leaves nothing, but what somebody has removed himself keeps its versions.
+    let interrupted = |prefix: &str, there: usize| {
+        let slow = "--sample-size=64m --samples=200";
+        let mut running = start(&format!("ai dataset s3://bkt/{prefix} {slow}"));
+        running.wait_until("a sample is there", |_| store.versions() > there + 1);
+        send(running.pid(), libc::SIGINT);
+        running.wait();
+    };
+    interrupted("other", 12);
+    assert_eq!(store.versions(), 12);
+    let name = "/bkt/old/sample.0";
+    let options = environment_options(&store);
+    let object = format!(
+        "--name=x --ioengine=http --http_mode=s3 {options} --filename={name} --http_object_mode=range"
+    );
+    start(&format!("{object} --bs=4k --size=4k --rw=write --unlink=1")).wait().ok();
+    assert_eq!(store.versions(), 12 + 2, "a version and the mark of its removal");
+    interrupted("old", 12 + 2);
+    assert!(store.versions() > 12 + 2);
+    assert_eq!(start(dataset).wait().code(), 1);
+}
+
+/// How a job reaches the store.
+fn environment_options(store: &S3) -> String {
+    let url = store.environment()[0].1;
+    format!("--http_host={}", url.trim_start_matches("http://"))
 }
 
 #[test]
@@ -410,6 +489,42 @@ fn machines_have_ranks_and_samples_of_their_own() {
         "ai reader {path} --sample-size=64k --samples=6 --readers=3 --batch=2 --compute=1ms"
     )));
     assert_eq!((&read["result"]["accelerators"], &read["result"]["samples"]), (&2.into(), &12.into()));
+}
+
+#[test]
+fn an_interrupted_test_leaves_nothing_on_other_machines() {
+    let dir = scratch();
+    let shared = dir.path().join("shared");
+    fs::create_dir(&shared).unwrap();
+    let agents = ["a", "b"].map(|name| Agent::on_socket(dir.path(), name));
+    let [a, b] = agents.each_ref().map(Agent::client);
+    let path = shared.display();
+    for line in [
+        format!("ai kv {path} --block=64k --size=1m --rates=5,5 --seconds=60"),
+        format!("ai kv {path} --block=64k --size=1m --rates=5 --seconds=60 --evict=overwrite"),
+        format!("ai checkpoint {path} --ranks=2 --size=2g --layout=shared"),
+    ] {
+        let mut running = Running::of_ours(dir.path(), &[], &format!("{line} {a} {b}"));
+        running.wait_until("both machines have files", |_| {
+            let names = names(&shared);
+            ["m0", "m1"].iter().all(|mark| names.iter().any(|name| name.contains(&format!(".{mark}."))))
+        });
+        send(running.pid(), libc::SIGINT);
+        let ended = running.wait();
+        assert_eq!((ended.code(), names(&shared)), (128, Vec::<String>::new()), "{line}: {ended}");
+    }
+}
+
+#[test]
+fn a_terminal_shows_the_progress() {
+    let dir = scratch();
+    let program = Program::under_test().path;
+    let line = format!("{} ai kv . --block=64k --size=1m --rates=5 --seconds=600", program.display());
+    let terminal = or_skip!(Tmux::start(dir.path(), (120, 20), &line));
+    terminal.wait_until("the status of the jobs", |screen| screen.contains("IOPS"));
+    terminal.interrupt();
+    assert_eq!(terminal.end().0, 128);
+    assert!(names(dir.path()).iter().all(|name| name.starts_with("tmux")), "{:?}", names(dir.path()));
 }
 
 #[test]

@@ -192,3 +192,17 @@ pub fn wrong_addresses_are_explained() {
     let other = iscsi(&good, "--rw=read --size=64k --iscsi_initiator=iqn.2026-01.org.example:me");
     report(dir.path(), &other);
 }
+
+#[test]
+pub fn sessions_come_from_the_interface_of_bind() {
+    let dir = scratch();
+    let target = or_skip!(Tgt::start(dir.path(), 8 << 20, 512, false));
+    report(dir.path(), &iscsi(&target.name(""), "--rw=write --size=64k --bind=lo"));
+    for (bind, said) in [
+        ("none9", "bind=none9: this machine has neither"),
+        ("127.0.0.1", "bind=127.0.0.1: libiscsi connects from interfaces"),
+    ] {
+        let line = format!("--rw=write --size=64k --bind={bind}");
+        start(dir.path(), &iscsi(&target.name(""), &line)).refused().says(said);
+    }
+}

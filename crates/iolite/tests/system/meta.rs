@@ -2,7 +2,8 @@
 
 use crate::common::browser::Browser;
 use crate::common::devices::{Mounted, Ramfs};
-use crate::common::program::Running;
+use crate::common::program::{GRACE, Running};
+use crate::common::s3::S3;
 use crate::common::{Finished, Program, scratch, words};
 use crate::remote::Agent;
 use iolite_testing::{or_skip, partly_skipped, skip, this_test};
@@ -392,4 +393,70 @@ fn results_are_pages_and_tables() {
     let browser = or_skip!(Browser::start());
     browser.open(&dir.path().join("r.html"));
     browser.check("meta");
+}
+
+#[test]
+fn results_are_kept_and_compared() {
+    let dir = scratch();
+    fs::create_dir(dir.path().join("there")).unwrap();
+    let run = |line: &str| ours().line(dir.path(), line);
+    let store = "--store=runs.db";
+    for _ in 0..2 {
+        let line = format!("meta there --tasks=2 --files=20 --phases=create,stat,unlink --save {store}");
+        run(&line).ok().says("the run is kept as run");
+    }
+    run(&format!("runs {store}")).ok().says("meta: create, stat, unlink").says("ended");
+    run(&format!("runs show 1 {store}")).ok().says("by iolite meta").says("slowest worker");
+    run(&format!("runs show 1 {store} --output-format=md")).ok().says("create");
+    run(&format!("runs show 1 {store} --output=page.html")).ok();
+    assert!(fs::read_to_string(dir.path().join("page.html")).unwrap().contains("What the test found"));
+    run(&format!("compare run:1 run:2 {store}")).ok().says("iolite meta").says("unlink").says("no verdict");
+    // Of several, each phase has a verdict, as jobs have.
+    run(&format!("compare run:1 vs run:2 {store}")).ok().says("BASE");
+    run("meta there --label=x").refused().says("--label belongs to --save");
+}
+
+#[test]
+fn objects_are_made_looked_up_read_listed_and_removed() {
+    let dir = scratch();
+    let store = S3::start(dir.path());
+    or_skip!(store.keep_versions());
+    let environment = store.environment();
+    let start = |line: &str| Running::of_ours(dir.path(), &environment, line);
+    let run = |line: &str| start(line).wait();
+    for more in ["", "--shared --shift=1"] {
+        let line = format!("meta s3://bkt/some/where --tasks=2 --files=30 --size=1k --output=r.json {more}");
+        run(&line).ok().says("objects of 1 KiB");
+        let each = ["create", "stat", "read", "unlink"].map(|name| (name.to_owned(), vec![30, 30]));
+        let mut expected = each.to_vec();
+        expected.insert(3, ("readdir".to_owned(), vec![1, 1]));
+        let result = result(dir.path());
+        assert_eq!(counts(&result), expected, "{more}");
+        let names = if more.is_empty() { 2 * 30 } else { 2 * 2 * 30 };
+        assert_eq!(result["phases"][3]["entries"], names, "{more}");
+        assert_eq!((store.count(), store.versions()), (0, 0), "{more}");
+    }
+    let slow = "meta s3://bkt --tasks=2 --files=100000 --size=1k --phases=create";
+    for signal in [libc::SIGINT, libc::SIGKILL] {
+        let mut running = start(slow);
+        running.wait_until("objects are there", |_| store.versions() > 5);
+        running.signal(signal);
+        running.wait();
+        assert!(signal == libc::SIGKILL || store.versions() == 0);
+    }
+    let begun = std::time::Instant::now();
+    while store.versions() > 0 {
+        assert!(begun.elapsed() < GRACE, "{} versions are left", store.versions());
+        run("meta --clean s3://bkt").ok().says("objects removed");
+    }
+    for (line, why) in [
+        ("meta s3://bkt --phases=mkdir", "mkdir is not one of those of objects"),
+        ("meta s3://bkt --verify", "--verify: that is for directories"),
+        ("meta s3://bkt --size=0", "at least 1"),
+        ("meta nbd://h/x", "name a directory, or a bucket"),
+    ] {
+        run(line).refused().says(why);
+    }
+    let shown = run("meta s3://bkt --show-job --tasks=1 --files=2").ok();
+    assert!(shown.stdout.contains("http_read=head") && shown.stdout.contains("http_s3_list=1000"), "{shown}");
 }

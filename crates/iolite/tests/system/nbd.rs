@@ -230,3 +230,26 @@ fn it_does_what_fio_does() {
         partly_skipped(&this_test!(), "no fio here has nbd");
     }
 }
+
+#[test]
+pub fn connections_come_from_the_address_of_bind() {
+    let dir = scratch();
+    let server = or_skip!(NbdServer::on_port(dir.path(), "memory 8M"));
+    // As the kernel shows this address.
+    let (address, shown) = ("127.0.5.8", "0805007F:");
+    let line = format!("--rw=write --size=4m --iodepth=4 --rate_iops=100 --bind={address}");
+    let words = nbd(&server, &line);
+    let mut running = Program::own().start(dir.path(), words.split_whitespace());
+    running.wait_until("it is connected", |_| {
+        fs::read_to_string("/proc/net/tcp").is_ok_and(|connections| connections.contains(shown))
+    });
+    running.signal(libc::SIGINT);
+    running.wait();
+    report(dir.path(), &nbd(&server, "--rw=randwrite --size=1m --iodepth=8 --verify=crc32c --bind=lo"));
+    let said = |uri: &str, bind: &str, said: &str| {
+        let line = format!("--name=job --ioengine=nbd --uri={uri} --rw=read --size=4k --bind={bind}");
+        start(dir.path(), &line).refused().says(said);
+    };
+    said(server.uri(), "192.0.2.77", "bind=192.0.2.77: this machine has no such address");
+    said("nbd+unix:///?socket=/none", "127.0.0.8", "bind=127.0.0.8: this is for nbd://");
+}

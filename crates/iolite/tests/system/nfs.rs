@@ -28,6 +28,7 @@ with_both_versions! {
     a_server_that_does_not_come_back_is_an_error
     a_full_server_is_an_error_and_not_a_loss
     files_that_may_only_be_read_are_read
+    connections_come_from_the_address_of_bind
 }
 
 fn nfs(server: &Ganesha, line: &str) -> String {
@@ -370,4 +371,26 @@ fn a_job_that_thinks_for_longer_than_the_lease_goes_on() {
     server.restart().unwrap();
     let done = running.wait().ok();
     assert!(done.stdout.contains("another one was made: 1"), "{}", done.stdout);
+}
+
+fn connections_come_from_the_address_of_bind(version: u32) {
+    let dir = scratch();
+    let server = or_skip!(Ganesha::of_version(version, dir.path()));
+    // As the kernel shows this address.
+    let (address, shown) = [("127.0.3.7", "0703007F:"), ("127.0.4.7", "0704007F:")][version as usize - 3];
+    let line = "--filename=a --rw=write --size=4m --iodepth=4 --rate_iops=100 --verify=crc32c";
+    let words = nfs(&server, &format!("{line} --bind={address}"));
+    let mut running = Program::own().start(dir.path(), words.split_whitespace());
+    running.wait_until("it is connected", |_| {
+        fs::read_to_string("/proc/net/tcp").is_ok_and(|connections| connections.contains(shown))
+    });
+    running.signal(libc::SIGINT);
+    running.wait();
+    report(dir.path(), &nfs(&server, "--filename=a --rw=write --size=64k --bind=lo"));
+    for (bind, said) in
+        [("192.0.2.77", "bind=192.0.2.77: this machine has no such address"), ("::1", "bind=::1")]
+    {
+        let line = format!("--filename=a --rw=write --size=64k --bind={bind}");
+        start(dir.path(), &nfs(&server, &line)).refused().says(said);
+    }
 }

@@ -147,15 +147,8 @@ fn minio_keeps_versions_until_all_are_removed() {
     let dir = scratch();
     let server = or_skip!(Minio::start(dir.path(), false));
     let run = |line: &str| report(dir.path(), &s3(&server, line));
-    let ask = |path: &str, arguments: &[&str]| {
-        server.ask("s3", path, &[&["--header", "x-amz-content-sha256: UNSIGNED-PAYLOAD"], arguments].concat())
-    };
-    let enabled = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
-    or_skip!(ask("/bkt?versioning=", &["--request", "PUT", "--data", enabled]));
-    let versions = |bucket: &str| {
-        let list = ask(&format!("/{bucket}?versions="), &[]).unwrap();
-        list.matches("<Version>").count() + list.matches("<DeleteMarker>").count()
-    };
+    or_skip!(server.keep_versions());
+    let versions = |bucket: &str| server.versions(bucket);
     run("--filename=/bkt/a --rw=randwrite --size=1m --loops=2 --iodepth=4");
     run("--filename=/bkt/ab --rw=write --size=64k");
     run("--filename=/bkt/a --rw=trim --size=512k");
@@ -166,7 +159,9 @@ fn minio_keeps_versions_until_all_are_removed() {
     run(&format!("--filename=/bkt/a --rw=write --size=1m --verify=crc32c --unlink=1 {all}"));
     assert_eq!(versions("bkt"), 1);
     // Versions that are retained can be removed only by those who may, and who say so.
-    ask("/locked", &["--request", "PUT", "--header", "x-amz-bucket-object-lock-enabled: true"]).unwrap();
+    server
+        .ask_s3("/locked", &["--request", "PUT", "--header", "x-amz-bucket-object-lock-enabled: true"])
+        .unwrap();
     let until =
         std::process::Command::new("date").args(["-u", "-d", "+1 hour", "+%Y-%m-%dT%H:%M:%SZ"]).output();
     let until = String::from_utf8(until.unwrap().stdout).unwrap();
@@ -175,7 +170,7 @@ fn minio_keeps_versions_until_all_are_removed() {
         until.trim()
     );
     run(&format!("--filename=/locked/a --rw=write --size=128k --http_s3_checksum=crc32c {fields}"));
-    let tags = ask("/locked/a_0_65536?tagging=", &[]).unwrap();
+    let tags = server.ask_s3("/locked/a_0_65536?tagging=", &[]).unwrap();
     assert!(tags.contains("<Key>run</Key><Value>7</Value>"), "{tags}");
     let trim = format!("--filename=/locked/a --rw=trim --size=128k {all}");
     let refused = start(dir.path(), &s3(&server, &trim));

@@ -108,7 +108,7 @@ fn the_file_below_a_loop_device_is_refused() {
 fn a_whole_procedure_on_a_loop_device() {
     let dir = scratch();
     let device = or_skip!(Loop::new(dir.path(), 32 << 20));
-    let line = small(&device.path, "--test=tp,lat,wsat --range=16m --output=r");
+    let line = small(&device.path, "--test=tp,lat,wsat --range=16m --output=r --save --store=runs.db");
     let run = ours().line(dir.path(), &line);
     // Whether it becomes steady depends on what else the machine does.
     assert!([0, 1].contains(&run.code()), "{run}");
@@ -162,6 +162,14 @@ fn a_whole_procedure_on_a_loop_device() {
         "{compared}"
     );
     ours().line(dir.path(), "compare r r --output-format=csv").ok();
+    // It is in the store of runs as well.
+    ours().line(dir.path(), "runs --store=runs.db").ok().says("pts: tp-1024k, lat, wsat");
+    ours().line(dir.path(), "runs --store=runs.db show 1").ok().says("by iolite pts").says("NOT CONFORMING");
+    let kept = ours().line(dir.path(), "compare r run:1 --store=runs.db --output-format=json").ok();
+    assert_eq!(Json::parse(&kept.stdout).0["cells"], Json::parse(&compared.stdout).0["cells"]);
+    ours().line(dir.path(), "runs --store=runs.db show 1 --output=kept.html").ok();
+    let kept = fs::read_to_string(dir.path().join("kept.html")).unwrap();
+    assert!(kept.contains("<title>PTS: "), "{kept}");
     ours().line(dir.path(), "compare r r --fail-if=iops<-5%").refused().says("have no verdicts");
     let page = fs::read_to_string(dir.path().join("r/result.html")).unwrap();
     assert!(page.contains("(not conforming)</title>") && page.contains("cells do not take a minute"));
@@ -208,6 +216,14 @@ fn a_killed_procedure_goes_on_where_it_was() {
     let dir = scratch();
     let device = or_skip!(Loop::new(dir.path(), 32 << 20));
     let line = small(&device.path, "--test=lat --output=r");
+    let mut running = ours().start(dir.path(), line.split_whitespace());
+    let page = dir.path().join("r/result.html");
+    running.wait_until("a round is on the page", |_| {
+        fs::read_to_string(&page).is_ok_and(|page| page.contains("there is no steady state yet"))
+    });
+    running.signal(libc::SIGKILL);
+    running.wait();
+    fs::remove_dir_all(dir.path().join("r")).unwrap();
     // After the purge, in the first round, and in the fourth.
     let run = check_resumed(dir.path(), &line, &[1, 4, 30]);
     assert!([0, 1].contains(&run.code()), "{run}");
@@ -254,6 +270,25 @@ fn a_device_that_was_written_meanwhile_is_preconditioned_again() {
 }
 
 #[test]
+fn writes_of_others_during_a_cell_are_told() {
+    let dir = scratch();
+    let device = or_skip!(Loop::new(dir.path(), 32 << 20));
+    let line = format!("pts {0} --destroy={0} --cell=2s --class=client --test=lat --output=r", device.path);
+    let mut running = ours().start(dir.path(), line.split_whitespace());
+    running.wait_until("a round begins", |_| cells(&dir.path().join("r")).len() >= 2);
+    let copy = "while dd if=/dev/zero of=$1 bs=4k count=1 oflag=direct status=none; do sleep 0.1; done";
+    let mut others = Command::new("sh").args(["-c", copy, "sh", &device.path]).spawn().unwrap();
+    running.wait_until("it is told", |running| running.output().contains("to the device during lat-01-"));
+    others.kill().unwrap();
+    others.wait().unwrap();
+    running.signal(libc::SIGINT);
+    let run = running.wait();
+    run.says("others wrote");
+    let state = value(&dir.path().join("r/state.json"));
+    assert!(!state["written_by_others"].as_array().unwrap().is_empty(), "{state}");
+}
+
+#[test]
 fn a_signal_and_a_full_disk_lose_no_more_than_a_cell() {
     let dir = scratch();
     fs::write(dir.path().join("file"), vec![1; 16 << 20]).unwrap();
@@ -293,7 +328,14 @@ struct MadeUp {
     state: std::path::PathBuf,
 }
 
+/// Its pauses are multiples of the time that it takes itself, so that its rounds differ as much on a busy machine.
 const SCRIPT: &str = r#"#!/bin/bash
+begun=${EPOCHREALTIME/[.,]/}
+pause() {
+    local spent=$((${EPOCHREALTIME/[.,]/} - begun))
+    spent=$(($1 * (spent > 5000 ? spent : 5000)))
+    sleep $((spent / 1000000)).$(printf %06d $((spent % 1000000)))
+}
 case "$1" in
 open) echo ;;
 get_size) echo 16777216 ;;
@@ -309,9 +351,9 @@ pwrite)
     n=$(stat -c %s STATE/rounds)
     case $(<STATE/mode):$n in
     *:0 | *:1) ;;
-    never:*) ((n % 2)) || sleep 0.05 ;;
-    *:2) sleep 0.02 ;;
-    *) sleep 0.06 ;;
+    never:*) ((n % 2)) || pause 8 ;;
+    *:2) pause 4 ;;
+    *) pause 16 ;;
     esac
     ;;
 *) exit 2 ;;
@@ -354,7 +396,7 @@ impl MadeUp {
     fn test(&self, dir: &Path) -> (Finished, Value) {
         let device = self.file.display();
         let line = format!(
-            "pts {device} --allow-file --destroy={device} --class=client --range=100% --test=tp --cell=250ms --purge=none --output=r"
+            "pts {device} --allow-file --destroy={device} --class=client --range=100% --test=tp --depth=2 --cell=100ms --purge=none --output=r"
         );
         let run = ours().line(dir, &line);
         assert!(run.stderr.contains("the device is not purged"), "{run}");

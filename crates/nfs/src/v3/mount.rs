@@ -44,7 +44,7 @@ pub(crate) fn mount(
         Some(port) => port,
         None => mapped(address, MOUNT, caller, deadline)?,
     };
-    let answer = ask(&address.host, port, MOUNT, 1, caller, deadline, |writer| {
+    let answer = ask(address, port, MOUNT, 1, caller, deadline, |writer| {
         writer.opaque(address.export.as_bytes());
     })?;
     let mut reader = Reader::new(&answer);
@@ -81,7 +81,7 @@ fn mapped(
     caller: &Caller,
     deadline: &mut Deadline,
 ) -> Result<u16, NfsError> {
-    let answer = ask(&address.host, PORT_OF_MAPPER, PORT_MAPPER, 3, caller, deadline, |writer| {
+    let answer = ask(address, PORT_OF_MAPPER, PORT_MAPPER, 3, caller, deadline, |writer| {
         // Over TCP.
         writer.u32(program.number).u32(program.version).u32(6).u32(0);
     })
@@ -109,7 +109,7 @@ fn mapped(
 
 /// Makes one call on a separate connection.
 fn ask(
-    host: &str,
+    address: &Address,
     port: u16,
     program: Program,
     procedure: u32,
@@ -117,8 +117,9 @@ fn ask(
     deadline: &mut Deadline,
     arguments: impl FnOnce(&mut Writer<'_>),
 ) -> Result<Vec<u8>, NfsError> {
+    let host = &address.host;
     let server = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-    let connected = connect(host, port, deadline);
+    let connected = connect(address, port, deadline);
     let mut stream = connected.map_err(|error| deadline.error(&server, &error))?;
     let mut call = Vec::new();
     let id = std::process::id();

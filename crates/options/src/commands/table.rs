@@ -87,9 +87,14 @@ pub static ALL: &[Command] = &[
             word(
                 "evict",
                 "unlink|trim|overwrite",
-                "kv: how old blocks go (default: unlink; objects: trim; NFS: overwrite)",
+                "kv: how old blocks go (default: unlink; objects and devices: trim; NFS: overwrite)",
             )
             .one_of(&["unlink", "trim", "overwrite"]),
+            word(
+                "destroy",
+                "serial",
+                "kv on a device: all its data may be lost; repeats its serial number (or its name)",
+            ),
             word("direct", "", "Go around the page cache"),
             word(
                 "client",
@@ -260,7 +265,7 @@ pub static ALL: &[Command] = &[
     },
     Command {
         name: "meta",
-        operand: "directory",
+        operand: "directory|s3://bucket/prefix",
         choices: &[],
         files: true,
         takes_job_options: false,
@@ -272,7 +277,8 @@ pub static ALL: &[Command] = &[
                   srun with --mpi; all of them have to see the directory. Everything is in a directory of the test's own, \
                   which is removed at the end; what a killed test has left is removed by the next one, or by --clean. \
                   --preset=io500 runs the twelve phases of IO500 and computes its score: the same pattern, not a \
-                  submission. docs/standard-tests.md describes the phases.",
+                  submission. On s3://bucket/prefix, objects are written, looked up, read, listed and removed. \
+                  docs/standard-tests.md describes the phases.",
         options: &[
             word(
                 "tasks",
@@ -309,6 +315,9 @@ pub static ALL: &[Command] = &[
             word("mpi", "", "Run on all ranks of mpirun or srun, which all call this command"),
             word("verify", "", "Check the whole tree after each phase: names, sizes, links, attributes"),
             word("output", "file", "Also write the result to this file: NAME.json, NAME.md or NAME.html"),
+            word("save", "", "Keep the result in the store of runs"),
+            word("label", "label", "The label under which --save keeps it (default: meta)"),
+            word("store", "file", "The store of --save (default: that of the user)"),
             word("show-job", "", "Measure nothing: print the phases as job files"),
             word("clean", "", "Measure nothing: remove what killed tests have left in the directory"),
         ],
@@ -368,6 +377,9 @@ pub static ALL: &[Command] = &[
             word("allow-file", "", "Try it out on a file; the result does not conform"),
             word("output", "directory", "Where results go (default: DEVICE-SERIAL.pts)"),
             word("resume", "", "Continue an interrupted procedure"),
+            word("save", "", "Keep the result in the store of runs"),
+            word("label", "label", "The label under which --save keeps it (default: pts)"),
+            word("store", "file", "The store of --save (default: that of the user)"),
             word("show-job", "", "Run nothing: print the cases as a job file"),
         ],
     },

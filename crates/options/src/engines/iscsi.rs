@@ -2,12 +2,13 @@
 
 use super::own::{Idle, OwnOptions, own, own_options, place};
 use super::secret::{Secret, elsewhere, secret};
+use super::shared::BIND;
 use super::url::masked;
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, Kind, Places};
 
 own_options! {
     /// The options of `libiscsi`.
-    pub struct IscsiOptions declared by OPTIONS {
+    pub struct IscsiOptions declared by OPTIONS with places {
         /// The password of the user that a URL names (CHAP).
         pub iscsi_password: Secret,
         /// The password of the target of a URL that names its user (mutual CHAP).
@@ -22,6 +23,14 @@ own_options! {
         pub iscsi_initiator: String,
         /// The longest silence of the target, in microseconds; 0 = no limit.
         pub iscsi_timeout: u64,
+        /// Addresses or interfaces of this machine to connect from, a list; empty = the system chooses.
+        pub bind: String,
+    }
+}
+
+impl Places for IscsiOptions {
+    fn bind(&mut self) -> Option<&mut String> {
+        Some(&mut self.bind)
     }
 }
 
@@ -187,6 +196,7 @@ pub static OPTIONS: &[&Definition] = &[
     &ISCSI_TARGET_PASSWORD_ELSEWHERE[1],
     &ISCSI_INITIATOR,
     &ISCSI_TIMEOUT,
+    &BIND,
 ];
 
 #[cfg(test)]

@@ -1,16 +1,25 @@
 //! The options of `nbd`.
 
 use super::own::{OwnOptions, own_options, place};
+use super::shared::BIND;
 use super::url::Url;
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, Kind, Places};
 
 own_options! {
     /// The options of `nbd`.
-    pub struct NbdOptions declared by OPTIONS {
+    pub struct NbdOptions declared by OPTIONS with places {
         /// The server and its export: `nbd://SERVER/EXPORT`, `nbd+unix:///EXPORT?socket=FILE`.
         pub uri: Url,
         /// The longest silence of the server, in microseconds; 0 = no limit.
         pub nbd_timeout: u64,
+        /// Addresses or interfaces of this machine to connect from, a list; empty = the system chooses.
+        pub bind: String,
+    }
+}
+
+impl Places for NbdOptions {
+    fn bind(&mut self) -> Option<&mut String> {
+        Some(&mut self.bind)
     }
 }
 
@@ -39,4 +48,4 @@ static NBD_TIMEOUT: Definition =
         });
 
 /// All of them.
-pub static OPTIONS: &[&Definition] = &[&URI, &NBD_TIMEOUT];
+pub static OPTIONS: &[&Definition] = &[&URI, &NBD_TIMEOUT, &BIND];

@@ -1,18 +1,27 @@
 //! The options of `nfs`.
 
 use super::own::{OwnOptions, own, own_options, place};
+use super::shared::BIND;
 use super::url::Url;
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, Kind, Places};
 
 own_options! {
     /// The options of `nfs`.
-    pub struct NfsOptions declared by OPTIONS {
+    pub struct NfsOptions declared by OPTIONS with places {
         /// The server and its export: `nfs://SERVER/EXPORT?…`.
         pub nfs_url: Url,
         /// How long the server may be silent or unreachable, in microseconds; 0 = no limit.
         pub nfs_timeout: u64,
         /// About how many bytes of data may wait for stable storage before the server is asked to commit them.
         pub nfs_uncommitted: u64,
+        /// Addresses or interfaces of this machine to connect from, a list; empty = the system chooses.
+        pub bind: String,
+    }
+}
+
+impl Places for NfsOptions {
+    fn bind(&mut self) -> Option<&mut String> {
+        Some(&mut self.bind)
     }
 }
 
@@ -52,4 +61,4 @@ static NFS_UNCOMMITTED: Definition = option(
 .lands_in_engine(own!(NfsOptions.nfs_uncommitted, number()));
 
 /// All of them.
-pub static OPTIONS: &[&Definition] = &[&NFS_URL, &NFS_TIMEOUT, &NFS_UNCOMMITTED];
+pub static OPTIONS: &[&Definition] = &[&NFS_URL, &NFS_TIMEOUT, &NFS_UNCOMMITTED, &BIND];

@@ -92,9 +92,19 @@ impl Cache {
         (0..self.rates.len()).flat_map(of_tenant).map(|name| place.name(&name)).collect()
     }
 
+    /// The options that say where the hits of a tenant are, or its new blocks: a file, or a part of a device.
+    fn data(&self, section: Section, place: &Place, what: &str, tenant: usize) -> Section {
+        let size = self.held() * self.block;
+        let section = if place.kind == Kind::Device {
+            section.set("offset", (2 * tenant as u64 + u64::from(what == "new")) * size)
+        } else {
+            section.set("filename", place.name(&format!("{what}.{tenant}")))
+        };
+        section.set("size", size)
+    }
+
     /// Its jobs.
     pub fn job(&self, place: &Place) -> String {
-        let size = self.held() * self.block;
         let mut text = place.global().set("bs", self.block).text();
         let names =
             |tenant: usize| [("fill", "hits"), ("fill-new", "new")].map(|(job, file)| (job, file, tenant));
@@ -103,13 +113,13 @@ impl Cache {
                 continue;
             }
             let section = Section::new(&format!("{job}-{tenant}")).set("rw", "write");
-            let section = section.set("filename", place.name(&format!("{file}.{tenant}"))).set("size", size);
+            let section = self.data(section, place, file, tenant);
             text += &section.set_if(place.kind != Kind::Objects, "end_fsync", 1).text();
         }
         let mut is_first = true;
         for (tenant, &rate) in self.rates.iter().enumerate() {
             let load = self.load(rate);
-            let hits = || ("filename", place.name(&format!("hits.{tenant}")));
+            let hits = |section| self.data(section, place, "hits", tenant).set("norandommap", 1);
             let mut section = |name: &str, rate: u64| {
                 let section = Section::new(&format!("{name}-{tenant}"));
                 section
@@ -121,22 +131,20 @@ impl Cache {
                     .set("lat_from_intended_start", 1)
             };
             if load.first > 0 {
-                let first = section("first", load.first).set("rw", "randread");
-                text += &first.set(hits().0, hits().1).set("size", size).set("norandommap", 1).text();
+                text += &hits(section("first", load.first).set("rw", "randread")).text();
             }
             if load.further > 0 {
                 let further =
                     section("further", load.further).set("rw", format!("randread:{}", self.blocks - 1));
-                let further = further.set(hits().0, hits().1).set("size", size).set("norandommap", 1);
-                let is_deep = place.kind == Kind::Files;
-                let further = further.set_if(is_deep, "ioengine", "io_uring");
+                let is_deep = matches!(place.kind, Kind::Files | Kind::Device);
+                let further = hits(further).set_if(is_deep, "ioengine", "io_uring");
                 text += &further.set_if(is_deep, "iodepth", DEPTH.min(self.blocks - 1).max(1)).text();
             }
             if load.write > 0 {
                 text += &self.new_blocks(section("new", load.write), place, tenant).text();
             }
         }
-        if place.kind != Kind::Files || place.is_on_machines {
+        if place.kind != Kind::Device && (place.kind != Kind::Files || place.is_on_machines) {
             text += &self.removal(place);
         }
         text
@@ -150,7 +158,6 @@ impl Cache {
 
     /// The job that writes new blocks.
     fn new_blocks(&self, section: Section, place: &Place, tenant: usize) -> Section {
-        let size = self.held() * self.block;
         match self.eviction {
             Eviction::Unlink => section
                 .set("rw", "write")
@@ -162,14 +169,8 @@ impl Cache {
                 .set("create_on_open", 1)
                 .set("unlink_each_loop", 1)
                 .set("unlink", 1),
-            Eviction::Trim => section
-                .set("rw", "trimwrite")
-                .set("filename", place.name(&format!("new.{tenant}")))
-                .set("size", size),
-            Eviction::Overwrite => section
-                .set("rw", "write")
-                .set("filename", place.name(&format!("new.{tenant}")))
-                .set("size", size),
+            Eviction::Trim => self.data(section.set("rw", "trimwrite"), place, "new", tenant),
+            Eviction::Overwrite => self.data(section.set("rw", "write"), place, "new", tenant),
         }
     }
 
@@ -351,6 +352,16 @@ mod tests {
             job.contains("rw=trimwrite\nfilename=/bucket/new.1\n") && job.contains("[remove-new-1]\n"),
             "{job}"
         );
+        let device = Place {
+            kind: Kind::Device,
+            options: vec![("filename".to_owned(), "/dev/x".to_owned())],
+            ..files()
+        };
+        let job = cache(Eviction::Trim).job(&device);
+        for lines in ["rw=write\noffset=0\n", "rw=trimwrite\noffset=201326592\n", "filename=/dev/x\n"] {
+            assert!(job.contains(lines), "{lines} in {job}");
+        }
+        assert!(!job.contains("[remove"), "{job}");
         let all = Cache { hit_percent: 100.0, ..cache(Eviction::Overwrite) };
         assert!(!all.job(&files()).contains("[new-"));
     }

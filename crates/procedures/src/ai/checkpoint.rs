@@ -104,8 +104,10 @@ impl Checkpoint {
 fn block(bytes: u64, place: &Place) -> u64 {
     match place.kind {
         Kind::Objects => part_of(bytes).min(bytes),
-        Kind::Files | Kind::Export if place.is_direct => BLOCK.min(bytes.next_multiple_of(4096)),
-        Kind::Files | Kind::Export => BLOCK.min(bytes),
+        Kind::Files | Kind::Export | Kind::Device if place.is_direct => {
+            BLOCK.min(bytes.next_multiple_of(4096))
+        }
+        Kind::Files | Kind::Export | Kind::Device => BLOCK.min(bytes),
     }
 }
 
@@ -131,7 +133,7 @@ impl Phase {
         use iolite_stored::number;
         let ranks: Vec<(f64, f64)> = super::jobs_named(report, name)
             .iter()
-            .map(|job| (number(&job[name], "io_bytes"), number(job, "job_runtime").max(1.0) / 1000.0))
+            .map(|job| (number(&job[name], "io_bytes"), iolite_stored::runtime(job).max(1e-9)))
             .collect();
         if ranks.iter().all(|(bytes, _)| *bytes == 0.0) {
             return Err(format!("the report has no {name} of ranks"));

@@ -42,7 +42,7 @@ impl Shape {
         let most = match place.kind {
             Kind::Objects if sample <= WHOLE => WHOLE,
             Kind::Objects => super::place::PART,
-            Kind::Files | Kind::Export => READ,
+            Kind::Files | Kind::Export | Kind::Device => READ,
         };
         let half = (HALF_WIDTH * deviation as f64 / most as f64).round() as u64;
         let blocks = sample.div_ceil(most);

@@ -46,6 +46,15 @@ impl Section {
     }
 }
 
+/// The job that removes files of these names, whether or not they are there: the engine makes what is missing.
+pub fn removal(place: &place::Place, names: &[String]) -> String {
+    let mut section = Section::new("remove").set("ioengine", "filedelete");
+    for (option, value) in &place.options {
+        section = section.set(option, value);
+    }
+    section.set("filename", names.join(":")).set("filesize", 4096).text()
+}
+
 /// The jobs of a report with this name, on all machines.
 pub(crate) fn jobs_named<'a>(report: &'a Value, name: &str) -> Vec<&'a Value> {
     let jobs = iolite_stored::jobs(report).unwrap_or_default();

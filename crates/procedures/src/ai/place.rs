@@ -16,6 +16,8 @@ pub enum Kind {
     Export,
     /// Objects of S3 or WebDAV.
     Objects,
+    /// A block device, whose data is lost.
+    Device,
 }
 
 /// Where the data of a test is.

@@ -104,13 +104,10 @@ impl Figures {
             };
             let ops = iolite_stored::number(measured, "total_ios");
             // What comes behind the last I/O counts: fsync(2).
-            let runtime =
-                iolite_stored::number(measured, "runtime").max(iolite_stored::number(job, "job_runtime"));
+            let seconds = iolite_stored::runtime(job);
             let bytes = iolite_stored::number(measured, "io_bytes");
             let of_job = iolite_stored::latency_with_percentiles(measured).map(|(_, latency)| latency);
-            // Reports have whole milliseconds. One operation at a time takes at least the sum of all latencies.
             let busy = of_job.map_or(0.0, |latency| iolite_stored::number(latency, "mean") * ops);
-            let seconds = (runtime / 1e3).max(busy / 1e9);
             workers.push(Worker { name, ops: ops as u64, bytes: bytes as u64, seconds });
             let Some(of_job) = of_job else { continue };
             latency.max = latency.max.max(iolite_stored::number(of_job, "max"));

@@ -1,6 +1,6 @@
 //! The job files of phases.
 
-use super::{Course, EASY_TRANSFER, HARD_FILE, HARD_TRANSFER, Phase, Setup, Unit};
+use super::{Course, EASY_TRANSFER, HARD_FILE, HARD_TRANSFER, Phase, Setup, Unit, objects};
 use std::fmt::Write;
 
 /// The machine that a job file is for.
@@ -70,7 +70,11 @@ pub(super) fn job(course: &Course, phase: Phase, machine: Machine, from: &[u64],
         }
         let own = machine.worker(setup, task, false);
         let of = machine.worker(setup, task, is_shifted(phase));
-        let Some(lines) = lines(course, phase, &own, &of, begin..to) else { continue };
+        let found = match &setup.bucket {
+            Some(_) => Some(objects::lines(course, phase, [&own.name(), &of.name()], begin..to)),
+            None => lines(course, phase, &own, &of, begin..to),
+        };
+        let Some(lines) = found else { continue };
         // (Names of sections have no variables. In reports, the ranks are hosts.)
         let name = if machine == Machine::Rank { task.to_string() } else { own.name() };
         writeln!(sections, "\n[w{name}]\n{lines}").expect("strings take everything");
@@ -78,7 +82,15 @@ pub(super) fn job(course: &Course, phase: Phase, machine: Machine, from: &[u64],
     if sections.is_empty() {
         return None;
     }
-    let mut text = format!("# {}: {}\n[global]\n{}", phase.name(), phase.about(), global(course, phase));
+    let mut text = format!(
+        "# {}: {}\n[global]\n{}",
+        phase.name(),
+        phase.about(),
+        match &setup.bucket {
+            Some(bucket) => objects::global(setup, bucket, phase),
+            None => global(course, phase),
+        }
+    );
     if let (Some(seconds), true, true) = (setup.seconds, phase.creates(), from.is_empty()) {
         writeln!(text, "runtime={}ms", (seconds * 1000.0).round()).expect("strings take everything");
     }
@@ -124,10 +136,7 @@ fn global(course: &Course, phase: Phase) -> String {
         Readdir | Find => "dirread",
         IorEasyWrite | IorHardWrite | IorEasyRead | IorHardRead => "psync",
     };
-    let changes = phase.creates()
-        || matches!(phase, Setxattr | Link | Rename | Unlink | Rmdir)
-        || matches!(phase, MdtestEasyDelete | MdtestHardDelete);
-    let rw = if changes { "write" } else { "read" };
+    let rw = if phase.changes() { "write" } else { "read" };
     let mut text = format!("ioengine={engine}\nrw={rw}\nunique_filename=0\n");
     if !matches!(phase, Find | Readdir) && !phase.is_bandwidth() {
         writeln!(text, "directory={}", setup.directory).expect("strings take everything");

@@ -69,6 +69,9 @@ pub const IO500: [Phase; 12] = [
     MdtestHardDelete,
 ];
 
+/// The phases on objects, in their usual order.
+pub const OBJECTS: [Phase; 5] = [Create, Stat, Read, Readdir, Unlink];
+
 /// Facts about a phase: its name, what it does, its unit, the phases that it needs.
 type Facts = (&'static str, &'static str, Unit, &'static [Phase]);
 
@@ -152,6 +155,12 @@ impl Phase {
     /// Whether it makes what later phases use, and may have a time limit.
     pub fn creates(self) -> bool {
         matches!(self, Mkdir | Create | IorEasyWrite | MdtestEasyWrite | IorHardWrite | MdtestHardWrite)
+    }
+
+    /// Whether it changes what is there.
+    pub fn changes(self) -> bool {
+        self.creates()
+            || matches!(self, Setxattr | Link | Rename | Unlink | Rmdir | MdtestEasyDelete | MdtestHardDelete)
     }
 
     /// Whether its figure is a bandwidth.

@@ -16,6 +16,7 @@ fn setup(change: impl FnOnce(&mut Setup)) -> Setup {
         shift: 0,
         data: 64 << 20,
         phases: PLAIN.to_vec(),
+        bucket: None,
     };
     change(&mut setup);
     setup
@@ -37,6 +38,33 @@ fn phases_are_checked() {
     assert!(tree.contains("1111 directories"), "{tree}");
     // A tree beyond all numbers.
     assert!(setup(|setup| (setup.depth, setup.breadth) = (32, 65_536)).check().is_err());
+}
+
+#[test]
+fn objects_are_the_blocks_of_a_name() {
+    let bucket = vec![("ioengine".to_owned(), "http".to_owned())];
+    let with = |change: fn(&mut Setup)| {
+        let mut setup = setup(change);
+        setup.directory = "/b/x".to_owned();
+        setup.bucket = Some(bucket.clone());
+        Course::new(setup)
+    };
+    let mut course = with(|setup| (setup.phases, setup.files, setup.shift) = (OBJECTS.to_vec(), 1500, 1));
+    let create = job(&course, Phase::Create);
+    assert!(create.contains("[global]\nioengine=http\nrw=write\nbs=4096\n"), "{create}");
+    assert!(create.contains("[w0.1]\nfilename=/b/x/w0.1/f\noffset=0\nsize=6144000\n"), "{create}");
+    course.finish(Phase::Create, 1500);
+    let stat = job(&course, Phase::Stat);
+    assert!(stat.contains("http_read=head\n") && stat.contains("[w0.1]\nfilename=/b/x/w0.0/f\n"), "{stat}");
+    let list = job(&course, Phase::Readdir);
+    assert!(
+        list.contains("http_s3_list=1000\n") && list.contains("[w0.0]\nfilename=/b/x/w0.0/f\nsize=8192\n")
+    );
+    assert_eq!((course.exactly(Phase::Readdir), course.entries(Phase::Readdir)), (Some(2), Some(3000)));
+    assert!(job(&course, Phase::Unlink).contains("rw=trim\n"));
+    let mut shared = with(|setup| (setup.phases, setup.is_shared) = (OBJECTS.to_vec(), true));
+    shared.finish(Phase::Create, 1500);
+    assert!(job(&shared, Phase::Readdir).contains("filename=/b/x/all\nsize=12288\n"));
 }
 
 #[test]

@@ -23,7 +23,7 @@ const AS_ASKED: f64 = 0.9;
 
 /// Runs a cache.
 pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String> {
-    let site = Site::of(asked, target)?;
+    let site = Site::of_blocks(asked, target)?;
     let cache = of(asked, site.place.kind)?;
     let tenants = cache.rates.len() as u64;
     // The hits, and the new blocks.
@@ -40,7 +40,7 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
         cache.seconds
     );
     complain(program, &format_args!("ai: {what}"));
-    let report = match Performer::new(asked)?.perform(&site.place, &make) {
+    let report = match Performer::new(asked)?.perform(&site.place, &make, Some(&|place| cache.made(place))) {
         Ok(Ok(report)) => report,
         Ok(Err(other)) => return Ok(other),
         Err(why) => return Err(format!("{}: {why}", site.name)),
@@ -55,8 +55,10 @@ fn of(asked: &Asked, kind: Kind) -> Result<Cache, String> {
         value => Ok(value.unwrap_or(default)),
     };
     let block = number("block", *BLOCKS.start(), *BLOCKS.end(), 1 << 20)?;
-    if asked.has("direct") && !block.is_multiple_of(4096) {
-        return Err(format!("--block={block}: with --direct, it has to be a multiple of 4096"));
+    if (asked.has("direct") || kind == Kind::Device) && !block.is_multiple_of(4096) {
+        return Err(format!(
+            "--block={block}: with --direct, and on a device, it has to be a multiple of 4096"
+        ));
     }
     let size = number("size", block, 1 << 50, 256 << 20)?;
     let rates = asked.value("rates").unwrap_or("10,10,10,10");
@@ -70,19 +72,20 @@ fn of(asked: &Asked, kind: Kind) -> Result<Cache, String> {
         return Err(told(format!("at most {MOST_TENANTS} tenants")));
     }
     let eviction = match (asked.value("evict"), kind) {
-        (Some("unlink"), Kind::Objects | Kind::Export) => {
+        (Some("unlink"), Kind::Objects | Kind::Export | Kind::Device) => {
             return Err(
-                "--evict=unlink: that is for files; objects have trim (DELETE), and NFS has overwrite"
+                "--evict=unlink: that is for files; objects (DELETE) and devices have trim, and NFS has overwrite"
                     .to_owned(),
             );
         }
         (Some("trim"), Kind::Files | Kind::Export) => {
             return Err(
-                "--evict=trim: that is for objects (DELETE); files have unlink and overwrite".to_owned()
+                "--evict=trim: that is for objects (DELETE) and devices; files have unlink and overwrite"
+                    .to_owned(),
             );
         }
         (Some("unlink"), _) | (None, Kind::Files) => Eviction::Unlink,
-        (Some("trim"), _) | (None, Kind::Objects) => Eviction::Trim,
+        (Some("trim"), _) | (None, Kind::Objects | Kind::Device) => Eviction::Trim,
         (Some(_), _) | (None, Kind::Export) => Eviction::Overwrite,
     };
     let blocks = number("blocks", 1, 1 << 20, 8)?;

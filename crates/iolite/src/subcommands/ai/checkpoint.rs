@@ -37,11 +37,12 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
         site.name
     );
     complain(program, &format_args!("ai: {what}"));
-    let report = match Performer::new(asked)?.perform(&site.place, &make) {
-        Ok(Ok(report)) => report,
-        Ok(Err(other)) => return Ok(other),
-        Err(why) => return Err(format!("{}: {why}", site.name)),
-    };
+    let report =
+        match Performer::new(asked)?.perform(&site.place, &make, Some(&|place| checkpoint.made(place))) {
+            Ok(Ok(report)) => report,
+            Ok(Err(other)) => return Ok(other),
+            Err(why) => return Err(format!("{}: {why}", site.name)),
+        };
     let [write, read] = [Phase::of(&report, "write")?, Phase::of(&report, "read")?];
     Ok(Outcome::Answered(Box::new(answer(&site, model, checkpoint, [write, read], report))))
 }

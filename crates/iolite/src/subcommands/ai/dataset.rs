@@ -134,7 +134,7 @@ pub fn too_small(dataset: &Dataset, is_on_machines: bool) -> Option<String> {
 
 /// Writes a dataset.
 pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String> {
-    let site = Site::of(asked, target)?;
+    let mut site = Site::of(asked, target)?;
     let Some(dataset) = described(asked, &site.place)? else {
         return Err(
             "the samples are missing: --preset=unet3d --samples=168, or --sample-size=BYTES --samples=NUMBER"
@@ -172,7 +172,7 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
         bytes(dataset.bytes() as f64)
     );
     complain(program, &format_args!("ai: {begun}"));
-    let report = match Performer::new(asked)?.perform(&site.place, &make) {
+    let report = match Performer::new(asked)?.perform(&site.place, &make, None) {
         Ok(Ok(report)) => report,
         Ok(Err(Outcome::Elsewhere)) => return Ok(Outcome::Elsewhere),
         Ok(Err(other)) => {
@@ -316,7 +316,6 @@ fn remove(site: &Site, dataset: &Dataset) -> Result<(), String> {
             let _ = std::fs::remove_file(directory.join(DESCRIPTION));
             Ok(())
         }
-        None if site.place.is_on_machines => Ok(()),
         None => site.remove(dataset).map(drop),
     }
 }

@@ -1,9 +1,12 @@
 //! One run of jobs, in a process of its own, here or on other machines.
 
 use super::Outcome;
+use crate::messages::complain;
 use crate::run_series::{End, Runner, Start, in_memory};
+use iolite_options::Name;
 use iolite_options::commands::Asked;
-use iolite_procedures::ai::place::Place;
+use iolite_procedures::ai::place::{Kind, Place};
+use iolite_procedures::ai::removal;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::fs::File;
@@ -27,11 +30,13 @@ impl Performer {
         Ok(Performer { runner, clients: asked.values("client").map(str::to_owned).collect(), mpi })
     }
 
-    /// Runs the jobs that are made for a place. Returns the report, or how it ended without one.
+    /// Runs the jobs that are made for a place. `made`: the names that they make there, which they remove themselves at their end.
+    /// Returns the report, or how it ended without one; then these names are removed from other machines.
     pub fn perform(
         &mut self,
         place: &Place,
         make: &dyn Fn(&Place) -> String,
+        made: Option<&dyn Fn(&Place) -> Vec<String>>,
     ) -> Result<Result<Value, Outcome>, String> {
         let told = |error: std::io::Error| format!("a report cannot be kept: {error}");
         let (mut report, path) = in_memory("").map_err(told)?;
@@ -40,12 +45,36 @@ impl Performer {
         let end = self.runner.perform(&start, &path)?;
         let mut text = String::new();
         report.seek(SeekFrom::Start(0)).and_then(|_| report.read_to_string(&mut text)).map_err(told)?;
+        if !matches!(end, End::Done)
+            && place.kind == Kind::Files
+            && !self.clients.is_empty()
+            && let Some(made) = made
+        {
+            self.remove(place, &|place| removal(place, &made(place)));
+        }
         match end {
             End::Interrupted => Ok(Err(Outcome::Interrupted)),
             End::Failed(why) => Err(in_short(&why)),
             End::Doubtful(words) => Err(in_short(&words)),
             End::Done if self.mpi.is_some() && text.trim().is_empty() => Ok(Err(Outcome::Elsewhere)),
             End::Done => iolite_stored::last_report(&text).map(Ok).map_err(|why| why.of("the report")),
+        }
+    }
+
+    /// Removes from other machines what a run has left there that was ended before its own end.
+    fn remove(&mut self, place: &Place, make: &dyn Fn(&Place) -> String) {
+        let removed = in_memory("").and_then(|report| Ok((report, self.start(place, make)?)));
+        let removed = removed.map_err(|error| error.to_string()).and_then(
+            |((_file, path), (start, _files))| match self.runner.perform(&start, &path)? {
+                End::Done => Ok(()),
+                End::Interrupted => Err("interrupted".to_owned()),
+                End::Failed(why) | End::Doubtful(why) => Err(in_short(&why)),
+            },
+        );
+        if let Err(why) = removed {
+            let words =
+                format!("files whose names begin with {} may be left on the machines: {why}", place.prefix);
+            complain(Name::Iolite, &format_args!("ai: {words}"));
         }
     }
 
@@ -58,6 +87,7 @@ impl Performer {
             environment: Vec::new(),
             input: input.into(),
             may_be_kept: false,
+            shows_progress: true,
         };
         if let Some(mpi) = &self.mpi {
             let mark = rank_variable().map_or_else(String::new, |name| format!("rank-${{{name}}}."));
@@ -74,7 +104,14 @@ impl Performer {
             files.push(file);
         }
         Ok((
-            Start { options, file: None, environment: Vec::new(), input: Vec::new(), may_be_kept: false },
+            Start {
+                options,
+                file: None,
+                environment: Vec::new(),
+                input: Vec::new(),
+                may_be_kept: false,
+                shows_progress: true,
+            },
             files,
         ))
     }

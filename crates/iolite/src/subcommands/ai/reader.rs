@@ -191,7 +191,7 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
     while let Some(accelerators) = next(&plan, &tried, most) {
         plan.reader.accelerators = accelerators;
         let (reader, dataset) = (plan.reader, plan.dataset);
-        let report = match performer.perform(&plan.site.place, &|place| reader.job(&dataset, place)) {
+        let report = match performer.perform(&plan.site.place, &|place| reader.job(&dataset, place), None) {
             Ok(Ok(report)) => report,
             Ok(Err(other)) => return Ok(other),
             Err(why) => return Err(format!("{}: {why}", plan.site.name)),

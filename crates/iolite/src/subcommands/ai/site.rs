@@ -3,6 +3,7 @@
 //! A dataset is where the user wants it, and stays. Everything else is in a directory of the test's own, as that of `iolite test`,
 //! or has names of its own on a server; on other machines, the jobs remove it themselves.
 
+use super::super::pts::target::Target as Device;
 use super::super::test::own_directory::{self, OwnDirectory};
 use super::super::test::remote::{self, Layout, Remote};
 use crate::messages::complain;
@@ -33,6 +34,8 @@ pub struct Site {
     pub name: String,
     /// The directory, if it is one of this machine.
     pub directory: Option<PathBuf>,
+    /// The device, if it is one of this machine.
+    device: Option<Device>,
     remote: Option<Remote>,
     own: Option<OwnDirectory>,
     /// How the names begin that are removed from a server.
@@ -40,6 +43,45 @@ pub struct Site {
 }
 
 impl Site {
+    /// The site of blocks, which may be on a device of this machine.
+    pub fn of_blocks(asked: &Asked, target: &str) -> Result<Site, String> {
+        use std::os::unix::fs::FileTypeExt;
+        let is_device = |found: std::fs::Metadata| found.file_type().is_block_device();
+        if !std::fs::metadata(target).is_ok_and(is_device) {
+            if asked.has("destroy") {
+                return Err(format!("--destroy: that is for block devices, and {target} is none"));
+            }
+            return Site::of(asked, target);
+        }
+        if let Some(option) = ["client", "mpi"].into_iter().find(|option| asked.has(option)) {
+            return Err(format!(
+                "--{option}: {target} is a device of this machine; on several, name a directory"
+            ));
+        }
+        let device = Device::of(&target.into(), false)?;
+        if !asked.has("show-job") {
+            device.check_destruction(asked.value("destroy"))?;
+        }
+        let path = device.path.display().to_string().replace(':', "\\:");
+        let place = Place {
+            kind: Kind::Device,
+            options: vec![("filename".to_owned(), path)],
+            prefix: String::new(),
+            is_direct: device.is_direct,
+            is_on_machines: false,
+        };
+        let name = target.to_owned();
+        Ok(Site {
+            place,
+            name,
+            directory: None,
+            device: Some(device),
+            remote: None,
+            own: None,
+            removed: None,
+        })
+    }
+
     /// The site of a target, as it is named.
     pub fn of(asked: &Asked, target: &str) -> Result<Site, String> {
         let is_on_machines = asked.has("client") || asked.has("mpi");
@@ -56,6 +98,7 @@ impl Site {
                 place,
                 name: target.to_owned(),
                 directory,
+                device: None,
                 remote: None,
                 own: None,
                 removed: None,
@@ -85,7 +128,8 @@ impl Site {
             is_direct,
             is_on_machines,
         };
-        Ok(Site { place, name, directory: None, remote: Some(remote), own: None, removed: None })
+        let device = None;
+        Ok(Site { place, name, directory: None, device, remote: Some(remote), own: None, removed: None })
     }
 
     /// Makes room for what the test writes and removes: this many bytes on this machine. `is_shown`: nothing is made.
@@ -96,6 +140,17 @@ impl Site {
             self.place.prefix.clone_from(&prefix);
             self.removed = Some(prefix);
             return Ok(self);
+        }
+        if let Some(device) = &self.device {
+            return match device.capacity >= needed {
+                true => Ok(self),
+                false => Err(format!(
+                    "{}: {} are needed, and it has {}; take less (--size, --rates)",
+                    self.name,
+                    bytes(needed as f64),
+                    bytes(device.capacity as f64)
+                )),
+            };
         }
         let Some(directory) = self.directory.clone() else {
             self.place.prefix = format!("{OWN}.{}.", std::process::id());
@@ -150,8 +205,8 @@ impl Site {
     }
 
     /// Checks that none of the names of a dataset is on the server: it would be overwritten, and removed after `^C`.
-    pub fn check_names(&self, dataset: &Dataset) -> Result<(), String> {
-        let Some(remote) = &self.remote else { return Ok(()) };
+    pub fn check_names(&mut self, dataset: &Dataset) -> Result<(), String> {
+        let Some(remote) = &mut self.remote else { return Ok(()) };
         let told = |why: String| format!("{}: {why}", self.name);
         if remote.without_lists().is_some() {
             return Err(told(
@@ -172,7 +227,8 @@ impl Site {
     /// Removes the names of a dataset from the server, and nothing else.
     pub fn remove(&self, dataset: &Dataset) -> Result<u64, String> {
         let Some(remote) = &self.remote else { return Ok(0) };
-        let removed = remote.remove_names(|name| dataset.number_of(&self.place, name).is_some());
+        let is_one = |name: &str| dataset.number_of(&self.place, without_machine(name)).is_some();
+        let removed = remote.remove_names(is_one);
         removed.map_err(|why| format!("{}: {why}", self.name))
     }
 }

@@ -1,5 +1,6 @@
 //! Two results of `iolite pts`, cell by cell, or of `iolite ai` and `iolite meta`, figure by figure.
 
+use crate::subcommands::stored_run::{self, Opened};
 use iolite_options::commands::Asked;
 use iolite_page::text::{bandwidth, count, latency, seconds, signed};
 use iolite_procedures::compare::{self as figures, Comparison, Row};
@@ -9,31 +10,36 @@ use iolite_summary::csv::field;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fmt::Write;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Bytes at the beginning of a file in which the mark of a result is found.
-const BEGINNING: u64 = 256;
 /// The file of a result in its directory.
 const RESULT: &str = "result.json";
 
-/// The comparison, if the words name results of `iolite pts`; `None` = they do not.
+/// The comparison, if the words name results of such tests; `None` = they do not.
 pub fn answer(asked: &Asked) -> Result<Option<String>, String> {
-    let places: Vec<Option<PathBuf>> = asked.operands.iter().map(place).collect();
+    let is_kept = |word: &OsString| stored_run::is_kept(word);
+    let opened = asked.operands.iter().any(is_kept).then(|| Opened::of(asked)).transpose()?;
+    let mut found = Vec::new();
+    for word in &asked.operands {
+        found.push(match &opened {
+            Some(opened) if is_kept(word) => of_kept(opened, &word.to_string_lossy())?,
+            _ => of_file(word),
+        });
+    }
+    let names: Vec<String> = asked.operands.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let is_pts = |value: &Option<Value>| value.as_ref().is_some_and(is_one);
     let options = ["fail-if", "fail-inconclusive", "allow"];
-    if places.iter().all(Option::is_none) {
-        let Some([base, new]) = of_figures(&asked.operands) else { return Ok(None) };
+    if !found.iter().any(is_pts) {
+        let [Some(base), Some(new)] = &found[..] else { return Ok(None) };
         // A result of `iolite ai` is a report as well, for which there are verdicts and pages.
         let is_for_reports =
             asked.value("output-format") == Some("html") || options.iter().any(|option| asked.has(option));
         if is_for_reports {
             return Ok(None);
         }
-        let names = [0, 1].map(|side| asked.operands[side].to_string_lossy().into_owned());
-        return Ok(Some(printed(asked, &figures::compare(&base, &new)?, "iolite", &names)));
+        return Ok(Some(printed(asked, &figures::compare(base, new)?, "iolite", &names)));
     }
-    let [Some(base), Some(new)] = &places[..] else {
+    let [Some(base), Some(new)] = &found[..] else {
         return Err(
             "results of iolite pts are compared in pairs, and only with each other: compare BASE NEW"
                 .to_owned(),
@@ -46,8 +52,7 @@ pub fn answer(asked: &Asked) -> Result<Option<String>, String> {
             ));
         }
     }
-    let comparison = compare(&read(base)?, &read(new)?)?;
-    let names = [base, new].map(|path| path.display().to_string());
+    let comparison = compare(base, new)?;
     if asked.value("output-format") == Some("html") {
         return Err(
             "--output-format=html: two results of iolite pts have no page; table, json or csv".to_owned()
@@ -56,7 +61,7 @@ pub fn answer(asked: &Asked) -> Result<Option<String>, String> {
     Ok(Some(printed(asked, &comparison, MARK, &names)))
 }
 
-fn printed(asked: &Asked, comparison: &Comparison, of: &str, names: &[String; 2]) -> String {
+fn printed(asked: &Asked, comparison: &Comparison, of: &str, names: &[String]) -> String {
     match asked.value("output-format") {
         Some("json") => as_json(comparison, of, names),
         Some("csv") => as_csv(comparison),
@@ -64,37 +69,34 @@ fn printed(asked: &Asked, comparison: &Comparison, of: &str, names: &[String; 2]
     }
 }
 
-/// The two results of other tests that the words name; `None` = they do not.
-fn of_figures(words: &[OsString]) -> Option<[Value; 2]> {
-    let [base, new] = words else { return None };
-    let of = |word: &OsString| {
-        // A pipe can be read only once.
-        let text = std::fs::read_to_string(Some(Path::new(word)).filter(|path| path.is_file())?).ok()?;
-        let is_likely = ["\"ai\"", "\"meta\""].into_iter().any(|key| text.contains(key));
-        let value = is_likely.then(|| serde_json::from_str(&text).ok()).flatten()?;
-        figures::is_one(&value).then_some(value)
-    };
-    Some([of(base)?, of(new)?])
-}
-
-/// The file of a result.
-fn place(word: &OsString) -> Option<PathBuf> {
+/// The result in a file, or in the directory of `iolite pts`; `None` = there is none.
+fn of_file(word: &OsString) -> Option<Value> {
     let path = Path::new(word);
     let path = if path.is_dir() { path.join(RESULT) } else { path.to_owned() };
     // A pipe can be read only once.
-    if !path.is_file() {
-        return None;
-    }
-    let mut beginning = Vec::new();
-    File::open(&path).ok()?.take(BEGINNING).read_to_end(&mut beginning).ok()?;
-    String::from_utf8_lossy(&beginning).contains(&format!("\"{MARK}\"")).then_some(path)
+    of_text(&std::fs::read_to_string(Some(path).filter(|path| path.is_file())?).ok()?)
 }
 
-fn read(path: &Path) -> Result<Value, String> {
-    let told = |why: String| format!("{}: {why}", path.display());
-    let text = std::fs::read_to_string(path).map_err(|error| told(error.to_string()))?;
-    let value: Value = serde_json::from_str(&text).map_err(|error| told(error.to_string()))?;
-    if is_one(&value) { Ok(value) } else { Err(told("it is no result of iolite pts".to_owned())) }
+/// The result of the run of the store that a word names; `None` = it names several, or another run.
+fn of_kept(opened: &Opened, word: &str) -> Result<Option<Value>, String> {
+    let runs = opened.named(word)?;
+    match runs[..] {
+        [run] if run.test().is_some() => Ok(of_text(&opened.report(run)?)),
+        [_] => Ok(None),
+        _ if runs.iter().any(|run| run.test() == Some("pts")) => Err(format!(
+            "{word}: these are {} runs, and results of iolite pts are compared in pairs: run:NUMBER",
+            runs.len()
+        )),
+        _ => Ok(None),
+    }
+}
+
+fn of_text(text: &str) -> Option<Value> {
+    let is_likely = ["\"ai\"", "\"meta\"", "\"iolite pts\""].into_iter().any(|key| text.contains(key));
+    let mut value: Value = is_likely.then(|| serde_json::from_str(text).ok()).flatten()?;
+    let kept = value.pointer_mut("/iolite/pts").map(Value::take);
+    let value = kept.unwrap_or(value);
+    (is_one(&value) || figures::is_one(&value)).then_some(value)
 }
 
 fn shown(row: &Row, value: f64) -> String {
@@ -110,7 +112,7 @@ fn shown(row: &Row, value: f64) -> String {
     }
 }
 
-fn table(comparison: &Comparison, names: &[String; 2]) -> String {
+fn table(comparison: &Comparison, names: &[String]) -> String {
     let mut out = format!("BASE  {}\nNEW   {}\n", names[0], names[1]);
     let mut test = "";
     for row in &comparison.rows {
@@ -135,7 +137,7 @@ fn table(comparison: &Comparison, names: &[String; 2]) -> String {
     String::from_utf8_lossy(&crate::console::harmless(out.as_bytes())).into_owned()
 }
 
-fn as_json(comparison: &Comparison, of: &str, names: &[String; 2]) -> String {
+fn as_json(comparison: &Comparison, of: &str, names: &[String]) -> String {
     let cells = comparison.rows.iter().map(|row| {
         json!({"test": row.test, "cell": row.cell, "figure": row.figure, "base": row.base, "new": row.new,
             "change_percent": row.change().map(|change| 100.0 * change), "windows_apart": row.is_apart})

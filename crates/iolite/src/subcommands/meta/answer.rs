@@ -5,6 +5,8 @@ use super::perform::{Done, Outcome};
 use super::rows::{COLUMNS, NO_SUBMISSION, cells, headline, limits, remarks};
 use crate::messages::complain;
 use crate::output_file::Destination;
+use crate::subcommands::kept_result;
+use iolite_procedures::meta::figures::Latency;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -102,6 +104,38 @@ fn markdown(outcome: &Outcome) -> String {
 
 /// The result in JSON.
 fn json(outcome: &Outcome) -> String {
+    let version = concat!("iolite-", env!("CARGO_PKG_VERSION"));
+    format!("{:#}\n", json!({"iolite version": version, "meta": result(outcome)}))
+}
+
+/// The result as a report, whose jobs are the phases.
+pub fn report(outcome: &Outcome, begun_ms: u64) -> String {
+    let jobs = outcome.done.iter().map(as_job).collect();
+    let failure = outcome.failures.first().map(String::as_str);
+    kept_result::report("meta", result(outcome), &text(outcome), begun_ms, jobs, failure).to_string()
+}
+
+fn as_job(done: &Done) -> Value {
+    let figures = &done.figures;
+    let Latency { mean, p50, p99, p999, max } = figures.latency;
+    let milliseconds = (figures.seconds * 1e3).ceil() as u64;
+    let direction = if done.phase.changes() { "write" } else { "read" };
+    json!({
+        "jobname": done.phase.name(),
+        "job_runtime": milliseconds,
+        direction: {
+            "total_ios": done.entries.unwrap_or(figures.ops()),
+            "io_bytes": figures.bytes(),
+            "iops": done.rate(),
+            "bw_bytes": figures.bandwidth(),
+            "runtime": milliseconds,
+            "clat_ns": {"mean": mean, "max": max, "N": figures.ops(),
+                "percentile": {"50.000000": p50, "99.000000": p99, "99.900000": p999}},
+        },
+    })
+}
+
+fn result(outcome: &Outcome) -> Value {
     let setup = &outcome.setup;
     let phases: Vec<Value> = outcome.done.iter().map(of_phase).collect();
     let score = outcome.score.map(|score| {
@@ -113,29 +147,25 @@ fn json(outcome: &Outcome) -> String {
             "limits": limits(outcome),
         })
     });
-    let value = json!({
-        "iolite version": concat!("iolite-", env!("CARGO_PKG_VERSION")),
-        "meta": {
-            "directory": outcome.target.display().to_string(),
-            "file_system": outcome.file_system,
-            "machines": setup.machines,
-            "where": outcome.machines.words(),
-            "tasks": setup.tasks,
-            "files": setup.files,
-            "size": setup.size,
-            "shared": setup.is_shared,
-            "depth": setup.depth,
-            "breadth": setup.breadth,
-            "shift": setup.shift,
-            "time_s": setup.seconds,
-            "verified": outcome.is_verified,
-            "preset": if outcome.is_io500 { Some("io500") } else { None },
-            "phases": phases,
-            "score": score,
-            "failures": outcome.failures,
-        }
-    });
-    format!("{value:#}\n")
+    json!({
+        "directory": outcome.target.display().to_string(),
+        "file_system": outcome.file_system,
+        "machines": setup.machines,
+        "where": outcome.machines.words(),
+        "tasks": setup.tasks,
+        "files": setup.files,
+        "size": setup.size,
+        "shared": setup.is_shared,
+        "depth": setup.depth,
+        "breadth": setup.breadth,
+        "shift": setup.shift,
+        "time_s": setup.seconds,
+        "verified": outcome.is_verified,
+        "preset": if outcome.is_io500 { Some("io500") } else { None },
+        "phases": phases,
+        "score": score,
+        "failures": outcome.failures,
+    })
 }
 
 fn of_phase(done: &Done) -> Value {

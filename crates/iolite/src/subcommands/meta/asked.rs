@@ -82,6 +82,7 @@ pub fn setup(asked: &Asked, target: &Path, machines: &Machines) -> Result<Setup,
         } else {
             phases
         },
+        bucket: None,
     })
 }
 

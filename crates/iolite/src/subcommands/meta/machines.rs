@@ -115,6 +115,7 @@ impl Machines {
             environment: Vec::new(),
             input: Vec::new(),
             may_be_kept: false,
+            shows_progress: true,
         };
         let mut kept = Vec::new();
         match self {

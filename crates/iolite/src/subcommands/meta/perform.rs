@@ -55,20 +55,23 @@ pub struct Outcome {
     pub failures: Vec<String>,
 }
 
-/// Runs all phases in this directory.
+/// Runs all phases in this directory (`None` = on the objects of the setup).
 pub fn perform(
     program: &str,
     setup: Setup,
     machines: &Machines,
-    own: &Path,
+    own: Option<&Path>,
     verifies: bool,
 ) -> Result<End, String> {
     let mut runner = Runner::new().map_err(|error| format!("signals cannot be received: {error}"))?;
-    let file_system = Mounts::now().file_system(own).map(str::to_owned);
+    let file_system = own.and_then(|own| Mounts::now().file_system(own).map(str::to_owned));
     let is_io500 = setup.phases.contains(&Phase::Find);
-    let setup = Setup { directory: own.display().to_string(), ..setup };
-    let stamp = own.join(STAMP);
-    std::fs::write(&stamp, "").map_err(|error| format!("{}: {error}", stamp.display()))?;
+    let mut setup = setup;
+    if let Some(own) = own {
+        setup.directory = own.display().to_string();
+        let stamp = own.join(STAMP);
+        std::fs::write(&stamp, "").map_err(|error| format!("{}: {error}", stamp.display()))?;
+    }
     let mut course = Course::new(setup.clone());
     let mut outcome = Outcome {
         target: PathBuf::new(),
@@ -81,7 +84,7 @@ pub fn perform(
         is_verified: verifies,
         failures: Vec::new(),
     };
-    let mut runs = Runs { machines, runner: &mut runner, own, count: 0 };
+    let mut runs = Runs { machines, runner: &mut runner, own: own.unwrap_or(Path::new("")), count: 0 };
     let all = course.setup.phases.len();
     while let Some(phase) = course.next() {
         let head = format!("[{}/{all}] {}", course.done.len() + 1, phase.name());
@@ -99,7 +102,9 @@ pub fn perform(
         };
         tell(&in_short(&done));
         outcome.done.push(done);
-        if verifies && let Err(why) = tree::check(&course, own) {
+        if let (true, Some(own)) = (verifies, own)
+            && let Err(why) = tree::check(&course, own)
+        {
             tell(&format!("the tree is not as it should be: {why}"));
             outcome.failures.push(format!("--verify: after {}: {why}", phase.name()));
             break;
@@ -253,12 +258,16 @@ fn check_counts(course: &Course, phase: Phase, figures: &Figures, each: u64) -> 
 
 /// The job files of all phases, as far as they are known before.
 pub fn show(setup: Setup, machines: &Machines) -> String {
-    let own = PathBuf::from(&setup.directory).join(format!("{}NUMBER", super::OWN.prefix));
+    let own = match setup.bucket {
+        Some(_) => PathBuf::from(&setup.directory),
+        None => PathBuf::from(&setup.directory).join(format!("{}NUMBER", super::OWN.prefix)),
+    };
     let mut course = Course::new(Setup { directory: own.display().to_string(), ..setup });
     let mut text = format!(
         "# The phases of `iolite meta`: each is a job file of its own, and they are run one after the other.\n# {} \
-         stands for a directory that is made for the test.\n",
-        own.display()
+         stands for {} of the test.\n",
+        own.display(),
+        if course.setup.bucket.is_some() { "the prefix of objects" } else { "a directory" }
     );
     if course.setup.seconds.is_some() {
         text += "# Where a limit of time ends a phase, later ones have as many files as the fastest worker has made; here, all.\n";

@@ -9,8 +9,8 @@ pub const NO_SUBMISSION: &str = "the pattern of IO500, and its formula; not a su
 
 /// How long writing phases last, by the rules of IO500.
 const IO500_SECONDS: f64 = 300.0;
-/// Phases below this many seconds have rough rates, because reports have whole milliseconds.
-const SHORT: f64 = 0.1;
+/// Phases below this many seconds have rough rates, because workers do not begin in the same instant.
+const SHORT: f64 = 0.01;
 
 /// The columns of the table.
 pub const COLUMNS: [&str; 9] =
@@ -30,12 +30,17 @@ pub fn headline(outcome: &Outcome) -> String {
     let what = if outcome.is_io500 {
         "the phases of IO500".to_owned()
     } else {
-        let place = if setup.is_shared { "one directory" } else { "a directory of each" };
+        let (what, place) = match (&setup.bucket, setup.is_shared) {
+            (Some(_), true) => ("objects", "one prefix"),
+            (Some(_), false) => ("objects", "a prefix of each"),
+            (None, true) => ("files", "one directory"),
+            (None, false) => ("files", "a directory of each"),
+        };
         let tree = match setup.depth {
             0 => String::new(),
             depth => format!(" with a tree of {depth} levels, {} directories in each", setup.breadth),
         };
-        format!("files of {} in {place}{tree}", bytes(setup.size as f64))
+        format!("{what} of {} in {place}{tree}", bytes(setup.size as f64))
     };
     let limit = setup.seconds.map(|limit| format!(", limited to {}", seconds(limit))).unwrap_or_default();
     let checked = if outcome.is_verified { ", checked after each phase" } else { "" };
@@ -88,7 +93,7 @@ pub fn limits(outcome: &Outcome) -> Vec<String> {
         limits.push("too high: without the time in which slower workers caught up".to_owned());
     }
     if outcome.done.iter().any(is_rough) {
-        limits.push(format!("rough: a phase took less than {SHORT} s"));
+        limits.push(format!("rough: a phase took less than {} ms", SHORT * 1e3));
     }
     limits
 }
@@ -111,7 +116,8 @@ pub fn remarks(outcome: &Outcome) -> Vec<String> {
         outcome.done.iter().filter(|done| is_rough(done)).map(|done| done.phase.name()).collect();
     if !short.is_empty() {
         lines.push(format!(
-            "Times are whole milliseconds, so that rates of phases below {SHORT} s are rough: {}; take more --files.",
+            "Workers begin within about a millisecond, so that rates of phases below {} ms are rough: {}; take more --files.",
+            SHORT * 1e3,
             short.join(", ")
         ));
     }

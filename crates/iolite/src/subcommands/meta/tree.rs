@@ -108,6 +108,7 @@ mod tests {
             shift: 0,
             data: 0,
             phases: vec![Phase::IorHardWrite],
+            bucket: None,
         });
         course.finish(Phase::IorHardWrite, 3);
         let directory = tempfile::tempdir().unwrap();
@@ -141,6 +142,7 @@ mod tests {
             shift: 0,
             data: 0,
             phases: vec![Phase::Mkdir, Phase::Create, Phase::Link],
+            bucket: None,
         };
         let mut course = Course::new(setup);
         for phase in [Phase::Mkdir, Phase::Create, Phase::Link] {

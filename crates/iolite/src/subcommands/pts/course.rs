@@ -30,7 +30,7 @@ const REPORT: u64 = 64 << 10;
 /// How a procedure ended.
 pub enum End {
     /// With this answer; whether all went well.
-    Through { text: String, is_good: bool },
+    Through(Box<Value>),
     /// By a signal.
     Interrupted,
 }
@@ -111,7 +111,7 @@ impl Course {
                 output::write(&self.directory, &result)?;
                 self.directory.finish()?;
                 self.progress.tell(&format!("the page is {place}/{}", output::PAGE));
-                Ok(End::Through { text: output::text(&result), is_good: output::is_good(&result) })
+                Ok(End::Through(Box::new(result)))
             }
             Err(Stop::Interrupted) => {
                 self.progress
@@ -329,25 +329,29 @@ impl Course {
             let mut told = None;
             loop {
                 let next = unit.walk(&self.choices.settings, self.attempt(&unit), &self.done);
-                let outcome = match &next {
-                    Ok(outcome) => outcome,
-                    Err(next) => &next.outcome,
+                let (outcome, step) = match next {
+                    Ok(outcome) => (outcome, None),
+                    Err(next) => (next.outcome, Some(next.step)),
                 };
                 let words =
                     outcome.rounds.as_ref().and_then(|rounds| self.round_in_words(&unit, rounds, &mut told));
-                let result = next
-                    .map(|outcome| result::of_unit(&self.choices.settings, &unit, &outcome))
-                    .map_err(|next| next.step);
+                let mut test = (step.is_none() || words.is_some())
+                    .then(|| result::of_unit(&self.choices.settings, &unit, &outcome));
                 if let Some(words) = words {
                     self.progress.tell(&words);
                 }
-                match result {
-                    Ok(test) => {
-                        self.tests.push(test);
-                        break;
-                    }
-                    Err(step) => self.step(&unit, step)?,
+                let Some(step) = step else {
+                    self.tests.extend(test);
+                    break;
+                };
+                if let Some(mut test) = test.take() {
+                    // A test takes hours, and has a page meanwhile. (What keeps it from being written is told at the end.)
+                    test["on_its_way"] = true.into();
+                    self.tests.push(test);
+                    let _ = output::write(&self.directory, &self.result(false));
+                    self.tests.pop();
                 }
+                self.step(&unit, step)?;
             }
             // A procedure of days has results before its end.
             output::write(&self.directory, &self.result(false))?;
@@ -393,8 +397,15 @@ impl Course {
         match step {
             Step::Purge(name) => self.purge(unit, &name),
             Step::Run { case, bytes, is_of_round, .. } => {
+                // (Without direct I/O, what is written reaches the device at any time.)
+                let before = self.target.is_direct.then(|| State::counted(&self.target)).flatten();
                 let report = self.case(&case, bytes)?;
+                let now = State::counted(&self.target);
                 self.keep(&case.name, &report)?;
+                let own = self.done.get(&case.name).map_or(0, |figures| figures.written);
+                if let Some(words) = self.state.check_others(&case.name, before, now, own) {
+                    self.progress.tell(words);
+                }
                 if !is_of_round && let Some(figures) = self.done.get(&case.name) {
                     let words = format!("{} IOPS, {}", count(figures.iops), bandwidth(figures.bandwidth));
                     self.progress.end(&words);

@@ -8,6 +8,7 @@ use super::target::Target;
 use crate::messages::program;
 use crate::run_series::directory::Directory;
 use crate::saving::now_ms;
+use crate::subcommands::kept_result;
 use crate::subcommands::performer::NAME;
 use iolite_host::about;
 use iolite_page::text::{bandwidth, count, latency};
@@ -73,7 +74,8 @@ impl Header {
     /// Why the result does not conform, with the units that went on after an interruption.
     pub fn deviations(&self, state: &State) -> Vec<String> {
         let interrupted = state.interrupted.iter().map(|unit| format!("{unit} was interrupted, and went on"));
-        self.deviations.iter().cloned().chain(interrupted).collect()
+        let others = state.written_by_others.iter().cloned();
+        self.deviations.iter().cloned().chain(interrupted).chain(others).collect()
     }
 
     /// The result.
@@ -108,6 +110,14 @@ impl Header {
 pub fn write(directory: &Directory, result: &Value) -> Result<(), String> {
     directory.write(JSON, &format!("{result:#}\n"))?;
     directory.write(PAGE, &iolite_page::of_pts(result))
+}
+
+/// The result as a report, whose jobs are the tests.
+pub fn report(result: &Value) -> String {
+    let jobs = list(&result["tests"]).iter().map(|test| json!({"jobname": test["name"]})).collect();
+    let begun_ms = result["begun_ms"].as_u64().unwrap_or_else(now_ms);
+    let failure = (!is_good(result)).then_some("a steady state was not reached");
+    kept_result::report("pts", result.clone(), &text(result), begun_ms, jobs, failure).to_string()
 }
 
 /// Whether all tests reached their steady state.

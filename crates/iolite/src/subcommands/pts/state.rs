@@ -106,6 +106,8 @@ pub struct State {
     pub interruptions: Vec<String>,
     /// The units that went on after an interruption.
     pub interrupted: BTreeSet<String>,
+    /// What others wrote while a step ran.
+    pub written_by_others: Vec<String>,
     /// The step that runs, or was the last one.
     pub running: Option<String>,
     /// Nothing has run since the last note: whatever was written since then was written by others.
@@ -157,6 +159,7 @@ impl State {
             cache_was: value["cache_was"].as_bool(),
             interruptions: list("interruptions")?,
             interrupted: list("interrupted")?.into_iter().collect(),
+            written_by_others: list("written_by_others").unwrap_or_default(),
             running: value["running"].as_str().map(str::to_owned),
             is_at_rest: value["at_rest"].as_bool()?,
             amount: value["amount_bytes"].as_u64()?,
@@ -215,6 +218,28 @@ impl State {
         }
     }
 
+    /// What the kernel has counted so far, in bytes; `None` = it does not count.
+    pub fn counted(target: &Target) -> Option<u64> {
+        Counters::now(target, false).kernel
+    }
+
+    /// Notes what others wrote while a step ran that wrote this many bytes itself. `before`: the kernel's count at its beginning.
+    pub fn check_others(
+        &mut self,
+        step: &str,
+        before: Option<u64>,
+        now: Option<u64>,
+        own: u64,
+    ) -> Option<&str> {
+        let others = now?.saturating_sub(before?).saturating_sub(own);
+        if others == 0 {
+            return None;
+        }
+        let words = format!("others wrote {} to the device during {step}", bytes(others as f64));
+        self.written_by_others.push(words);
+        self.written_by_others.last().map(String::as_str)
+    }
+
     fn written_since(&self, counters: &Counters) -> u64 {
         let both = self.counters.kernel.zip(counters.kernel);
         both.map_or(0, |(before, after)| after.saturating_sub(before))
@@ -226,6 +251,7 @@ impl State {
             "cache_was": self.cache_was,
             "interruptions": self.interruptions,
             "interrupted": self.interrupted,
+            "written_by_others": self.written_by_others,
             "running": self.running,
             "at_rest": self.is_at_rest,
             "amount_bytes": self.amount,
@@ -319,6 +345,17 @@ mod tests {
         let at_rest = State { is_at_rest: true, ..state(true, counters("a", Some(1 << 30), None)) };
         assert!(is_untouched(&at_rest, &counters("a", Some(1 << 30), None)));
         assert!(!is_untouched(&at_rest, &counters("a", Some((1 << 30) + 512), None)), "as after a signal");
+    }
+
+    #[test]
+    fn what_a_step_did_not_write_was_written_by_others() {
+        let mut state = State::default();
+        assert_eq!(state.check_others("lat-01-100r-4k", Some(100), Some(612), 512), None);
+        assert_eq!(state.check_others("lat-01-100r-4k", None, Some(612), 0), None);
+        let told = state.check_others("lat-01-0r-4k", Some(100), Some(1636), 512);
+        assert_eq!(told, Some("others wrote 1 KiB to the device during lat-01-0r-4k"));
+        let text: Value = serde_json::from_str(&state.text()).unwrap();
+        assert_eq!(State::of(&text).unwrap().written_by_others.len(), 1);
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub struct Target {
     /// The smallest block that can be addressed, in bytes.
     pub block: u64,
     pub serial: Option<String>,
+    /// What no other disk has: its worldwide name (with its namespace), or the serial number of a virtual disk.
+    pub unique: Option<String>,
     /// The disk, of a device.
     pub disk: Option<Disk>,
     /// What is known of it.
@@ -86,7 +88,8 @@ impl Target {
         let identity =
             identity(&path, disk.as_ref(), device.as_ref()).map_err(|why| format!("{name}: {why}"))?;
         let serial = identity.serial.clone();
-        Ok(Target { name, path, is_file, is_direct, capacity, block, serial, disk, device, identity })
+        let unique = disk.as_ref().and_then(|disk| unique(&disk.directory));
+        Ok(Target { name, path, is_file, is_direct, capacity, block, serial, unique, disk, device, identity })
     }
 
     /// Whether its path still leads to the same device: others may have taken its place in a procedure of days.
@@ -193,11 +196,24 @@ impl Target {
             Some(serial) => format!("{name}-{serial}"),
             None => name,
         };
-        let plain: String = name
-            .chars()
-            .map(|letter| if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '_' })
+        format!("{}.pts", plain(&name)).into()
+    }
+
+    /// The directory of results of an interrupted procedure, in which the device may have had another name.
+    pub fn place_of_before(&self, within: &Path) -> PathBuf {
+        let usual = self.usual_place();
+        let (Some(serial), Some(_), false) = (&self.serial, &self.unique, within.join(&usual).exists())
+        else {
+            return usual;
+        };
+        let end = format!("-{}.pts", plain(serial));
+        let entries = fs::read_dir(within).into_iter().flatten().flatten();
+        let mut found: Vec<OsString> = entries
+            .map(|entry| entry.file_name())
+            .filter(|name| name.to_str().is_some_and(|name| name.ends_with(&end)))
             .collect();
-        format!("{plain}.pts").into()
+        found.sort();
+        found.into_iter().next().map_or(usual, PathBuf::from)
     }
 
     /// The facts of the header.
@@ -233,6 +249,19 @@ impl Target {
     }
 }
 
+/// A part of a file's name.
+fn plain(name: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    name.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect()
+}
+
+/// What no other disk has, from its directory in sysfs. (The serial number of an NVMe controller is that of all its namespaces.)
+fn unique(directory: &Path) -> Option<String> {
+    let read = |name: &str| fs::read_to_string(directory.join(name)).ok();
+    let found = ["wwid", "device/wwid", "serial"].into_iter().find_map(read)?;
+    Some(found.trim().to_owned()).filter(|found| !found.is_empty())
+}
+
 fn identity(path: &Path, disk: Option<&Disk>, device: Option<&Device>) -> Result<Identity, String> {
     let found = fs::metadata(path).map_err(|error| iolite_types::describe_error(&error))?;
     let serial = device.and_then(|device| device.fact("identity", "serial")).map(FactValue::text);
@@ -243,4 +272,30 @@ fn identity(path: &Path, disk: Option<&Disk>, device: Option<&Device>) -> Result
         false => (found.dev(), found.ino(), 0),
     };
     Ok(Identity { serial: serial.filter(|serial| !serial.is_empty()), sequence, file })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_with_another_name_finds_its_results() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("nvme1n1");
+        fs::write(&file, vec![0; 1 << 20]).unwrap();
+        let mut target = Target::of(&file.into(), true).unwrap();
+        target.serial = Some("S 1".to_owned());
+        target.unique = Some("eui.1".to_owned());
+        let found = |target: &Target| target.place_of_before(directory.path());
+        assert_eq!(found(&target), Path::new("nvme1n1-S_1.pts"), "there is none");
+        for name in ["nvme9n1-S_1.pts", "nvme8n1-S_2.pts"] {
+            fs::create_dir(directory.path().join(name)).unwrap();
+        }
+        assert_eq!(found(&target), Path::new("nvme9n1-S_1.pts"));
+        // The serial number of a controller is that of all its namespaces.
+        let doubtful = Target { unique: None, ..target.clone() };
+        assert_eq!(found(&doubtful), Path::new("nvme1n1-S_1.pts"));
+        fs::create_dir(directory.path().join("nvme1n1-S_1.pts")).unwrap();
+        assert_eq!(found(&target), Path::new("nvme1n1-S_1.pts"));
+    }
 }

@@ -27,8 +27,9 @@ pub fn table(runs: &[&Run]) -> String {
             run.number.to_string(),
             clock::minute(run.began_ms),
             run.status.map_or(UNKNOWN, RunStatus::name).to_owned(),
-            text::count(run.iops),
-            text::bandwidth(run.bandwidth),
+            // (The parts of a test follow each other; their sum means nothing.)
+            run.test().map_or_else(|| text::count(run.iops), |_| "-".to_owned()),
+            run.test().map_or_else(|| text::bandwidth(run.bandwidth), |_| "-".to_owned()),
             short(&run.label),
             short(&run.host),
             jobs(run),
@@ -56,7 +57,8 @@ pub fn table(runs: &[&Run]) -> String {
 fn jobs(run: &Run) -> String {
     let names: Vec<String> = run.jobs.iter().take(3).map(|name| short(name)).collect();
     let more = run.jobs.len().saturating_sub(3);
-    names.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
+    let test = run.test().map(|test| format!("{test}: ")).unwrap_or_default();
+    test + &names.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
 }
 
 fn short(name: &str) -> String {
@@ -75,7 +77,7 @@ pub fn json(runs: &[&Run]) -> String {
         .map(|run| {
             json!({
                 "run": run.number, "label": run.label, "status": run.status.map(RunStatus::name), "began_ms": run.began_ms, "kept_ms": run.kept_ms,
-                "host": run.host, "program": run.program, "jobs": run.jobs, "iops": run.iops, "bw_bytes": run.bandwidth,
+                "host": run.host, "program": run.program, "test": run.test(), "jobs": run.jobs, "iops": run.iops, "bw_bytes": run.bandwidth,
                 "stored_bytes": run.size,
             })
         })
@@ -138,6 +140,12 @@ fn words_of(run: &Run, report: &str) -> Result<String, iolite_stored::NoReport> 
         line!(out, "{}", facts.join(", "));
     }
     out.push('\n');
-    out += &report::in_short(&report, "summary", plain())?;
+    let test = iolite_stored::test_of(&report);
+    let said = test.and_then(|test| report["iolite"][test]["answer"].as_str());
+    said.iter().for_each(|said| line!(out, "{said}"));
+    // The jobs of these are the lines of the answer.
+    if !matches!(test, Some("meta" | "pts")) {
+        out += &report::in_short(&report, "summary", plain())?;
+    }
     Ok(shown(&out))
 }

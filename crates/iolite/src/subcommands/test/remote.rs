@@ -54,6 +54,8 @@ pub struct Remote {
     pub options: Vec<(&'static str, String)>,
     /// It speaks S3: large objects are sent in parts, and names can be listed by the thousand.
     pub is_s3: bool,
+    /// Older versions of the names are somebody's, and stay when names are removed.
+    pub has_older: bool,
     /// Where own names are made: what stands before them.
     pub place: String,
     /// What stands in the names of this test: at random, so that no test uses those of another one.
@@ -70,6 +72,7 @@ impl Remote {
             engine,
             options,
             is_s3: scheme == "s3",
+            has_older: false,
             place: place.to_owned(),
             number: format!("{:016x}", ThisMachine::new().random()),
         };
@@ -123,10 +126,14 @@ impl Remote {
     ) -> Result<T, String> {
         let is_whole = self.is_s3 && block > PART;
         let whole = if is_whole { "http_object_mode=range\n" } else { "" };
+        // (Names are the test's own, so all versions of them are.)
+        let all = if self.is_s3 && !self.has_older { "http_s3_delete_versions=1\n" } else { "" };
         let options: String = self.options.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+        // A busy store asks for patience, also when what it has is to be removed.
+        let patience = if self.engine == "http" { "http_retries=8\n" } else { "" };
         let name = if self.layout == Layout::Disk { "" } else { "filename=x\n" };
         let text = format!(
-            "[x]\nioengine={}\n{name}{options}{whole}bs={}\n",
+            "[x]\nioengine={}\n{name}{options}{whole}{all}{patience}bs={}\n",
             self.engine,
             block.clamp(512, 64 << 20)
         );
@@ -225,11 +232,12 @@ impl Remote {
             Layout::Objects => prefix.trim_end_matches('/').to_owned(),
             _ => String::new(),
         };
-        let names: Vec<PathBuf> =
-            self.ask(EACH, |storage, progress, _| match storage.list(Path::new(&directory), progress) {
+        let names: Vec<PathBuf> = self.ask(EACH, |storage, progress, _| {
+            match storage.list_with_older(Path::new(&directory), progress) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
                 other => other,
-            })?;
+            }
+        })?;
         let number = |name: &PathBuf| {
             let name = name.display().to_string();
             let rest = name.trim_start_matches('/').strip_prefix(prefix.trim_start_matches('/'))?;
@@ -249,13 +257,20 @@ impl Remote {
         self.for_names(start, is_ours, unlink_all)
     }
 
-    /// The first name at the place for which this is true. It is asked with what stands behind the place.
-    pub fn first_name(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Option<String>, String> {
+    /// The first name at the place for which this is true. It is asked with what stands behind the place. Notes whether there are
+    /// such names of which only older versions are left.
+    pub fn first_name(&mut self, is_wanted: impl Fn(&str) -> bool) -> Result<Option<String>, String> {
         let place = self.place.trim_start_matches('/');
         let is_wanted = |name: &str| name.strip_prefix(place).is_some_and(&is_wanted);
-        self.for_names(&self.place, is_wanted, |_, _, names| {
-            Ok(names.first().map(|name| name.to_string_lossy().trim_start_matches('/').to_owned()))
-        })
+        let first = |storage: &mut dyn Storage, progress: &mut dyn FnMut(), names: Vec<PathBuf>| {
+            let Some(name) = names.first() else { return Ok((false, None)) };
+            let current = storage.list(name.parent().unwrap_or(name), progress)?;
+            let there = names.iter().find(|name| current.binary_search(name).is_ok());
+            Ok((true, there.map(|name| name.to_string_lossy().trim_start_matches('/').to_owned())))
+        };
+        let (has_some, there) = self.for_names(&self.place, is_wanted, first)?;
+        self.has_older = has_some && there.is_none();
+        Ok(there)
     }
 
     /// Removes the names at the place for which this is true. Returns how many there were.
@@ -265,8 +280,8 @@ impl Remote {
         self.for_names(&self.place, is_wanted, unlink_all)
     }
 
-    /// Does this with all wanted names of a directory (of objects; a server with files has one). They are told without the
-    /// slash at the begin.
+    /// Does this with all wanted names of a directory (of objects; a server with files has one), and with those of which only
+    /// older versions are left, unless these are somebody's. They are told without the slash at the begin.
     fn for_names<T: serde::Serialize + serde::de::DeserializeOwned>(
         &self,
         directory: &str,
@@ -278,7 +293,11 @@ impl Remote {
             _ => "",
         };
         self.ask(EACH, |storage, progress, _| {
-            let mut names = match storage.list(Path::new(directory), progress) {
+            let listed = match self.has_older {
+                false => storage.list_with_older(Path::new(directory), progress),
+                true => storage.list(Path::new(directory), progress),
+            };
+            let mut names = match listed {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
                 other => other?,
             };

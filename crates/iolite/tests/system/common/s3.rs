@@ -28,6 +28,17 @@ impl S3 {
         self.minio.as_ref().map_or_else(|| self.own.names().len(), Minio::count)
     }
 
+    /// Lets its bucket keep versions from now on.
+    pub fn keep_versions(&self) -> Result<(), String> {
+        self.own.keep_versions();
+        self.minio.as_ref().map_or(Ok(()), Minio::keep_versions)
+    }
+
+    /// How many versions its bucket has, marks of removals included.
+    pub fn versions(&self) -> usize {
+        self.minio.as_ref().map_or_else(|| self.own.versions().len(), |minio| minio.versions("bkt"))
+    }
+
     /// The number of uploads that were begun and neither completed nor removed.
     pub fn uploads(&self) -> usize {
         self.minio.as_ref().map_or_else(|| self.own.uploads(), Minio::uploads)
