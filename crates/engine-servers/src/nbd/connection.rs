@@ -496,8 +496,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let server = or_skip!(NbdServer::nbdkit(directory.path(), "memory 64M"));
         let silence = ServerTimeout::new("nbd_timeout", 60_000_000);
-        let mut connection =
-            or_skip!(Connection::new(server.uri(), server.uri(), silence).map_err(|error| error.to_string()));
+        let mut connection = or_skip!(
+            Connection::new(server.uri(), server.uri(), None, silence).map_err(|error| error.to_string())
+        );
         server.signal(libc::SIGSTOP);
         let data = vec![7; 16 << 20];
         // SAFETY: the data lives until the command is done.

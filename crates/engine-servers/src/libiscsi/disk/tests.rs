@@ -61,6 +61,7 @@ unsafe extern "C" fn connect(
     fake(|fake| (fake.link, fake.tells) = (Some((call, data)), true));
     0
 }
+unsafe extern "C" fn connect_from(_: *mut Context, _: *mut c_char) {}
 unsafe extern "C" fn service(context: *mut Context, _: c_int) -> c_int {
     if let Some((call, data)) = fake(|fake| fake.link.filter(|_| std::mem::take(&mut fake.tells))) {
         // SAFETY: the arguments are those that the caller gave.
@@ -109,6 +110,7 @@ fn made() -> io::Result<Disk> {
         set_user,
         set_proof: set_user,
         stay_broken,
+        connect_from,
         connect,
         descriptor: one,
         events: one,
@@ -119,7 +121,7 @@ fn made() -> io::Result<Disk> {
         begin,
     };
     let address = Address { user: None, portal: "h".into(), target: "t".into(), lun: 1 };
-    let login = Login { initiator: "me", user: None, target: None };
+    let login = Login { initiator: "me", user: None, target: None, from: None };
     Disk::new(&Rc::new(library), &address, &login, ServerTimeout::new("iscsi_timeout", 60_000_000))
 }
 
