@@ -313,7 +313,7 @@ mod tests {
     fn connections_come_from_the_source() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let mut connected = |source: Source| {
+        let connected = |source: Source| {
             let of = Address { host: "127.0.0.1".into(), source: Some(source), ..Address::default() };
             connect(&of, port, &mut Deadline::new(Duration::from_secs(60), None))
         };

@@ -173,6 +173,7 @@ fn job() -> BoxedStrategy<JobReport> {
                 elapsed_s: n[2],
                 eta_s: Some(n[3]),
                 job_runtime_ms: n[4],
+                job_runtime_ns: n[4],
                 log_wait_ms: n[5],
                 usage: Usage {
                     user_ms: n[5],

@@ -176,6 +176,7 @@ pub fn job(block: u32, worker: u32) -> BoxedStrategy<JobReport> {
                 elapsed_s: n[8].into(),
                 eta_s: (n[9] % 2 == 0).then_some(n[9].into()),
                 job_runtime_ms: n[10].into(),
+                job_runtime_ns: n[11].into(),
                 log_wait_ms: n[11].into(),
                 depth: n[12],
                 most_in_flight: n[12].into(),

@@ -12,6 +12,9 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
+/// The names that jobs make in a place.
+pub type Names<'a> = &'a dyn Fn(&Place) -> Vec<String>;
+
 /// Performs runs.
 pub struct Performer {
     runner: Runner,
@@ -36,7 +39,7 @@ impl Performer {
         &mut self,
         place: &Place,
         make: &dyn Fn(&Place) -> String,
-        made: Option<&dyn Fn(&Place) -> Vec<String>>,
+        made: Option<Names<'_>>,
     ) -> Result<Result<Value, Outcome>, String> {
         let told = |error: std::io::Error| format!("a report cannot be kept: {error}");
         let (mut report, path) = in_memory("").map_err(told)?;
