@@ -12,8 +12,8 @@ pub mod compare;
 mod dedupe;
 mod device;
 mod input;
-#[cfg(feature = "agents")]
 mod kept_result;
+#[cfg(feature = "agents")]
 mod keys;
 mod log2csv;
 mod meta;
