@@ -150,7 +150,7 @@ impl Parts<'_> {
 }
 
 impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
-    /// Assembles the loop. The job's clock starts with [`IoLoop::start`].
+    /// Assembles the loop. The job's clock starts with [`Common::start`].
     pub fn new(engine: E, generator: G, parts: Parts<'a>) -> Self {
         let common = Common {
             files: parts.files,
