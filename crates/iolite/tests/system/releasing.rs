@@ -119,7 +119,7 @@ pub fn a_release_is_checked_tested_packaged_and_tagged() {
     checkout.commit();
     let (status, said) = checkout.release(&[version]);
     assert_eq!(status, Some(1), "{said}");
-    assert!(said.contains("image has failed; nothing is tagged"), "{said}");
+    assert!(said.contains("sbom has failed; nothing is tagged"), "{said}");
     assert!(checkout.said(&["tag"]).is_empty(), "{said}");
     fs::remove_file(dir.path().join("steps")).unwrap();
     write_program(&checkout.0.join("scripts/package"), STEP).unwrap();
