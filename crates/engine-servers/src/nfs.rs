@@ -19,10 +19,9 @@ use iolite_engine::{
     Storage, Unit,
 };
 use iolite_engine::{LAST_WAIT, UNLIMITED};
-use iolite_nfs::{Address, Done, Handle, Limits, NfsError, Session, Source, Stability};
+use iolite_nfs::{Address, Done, Handle, Limits, NfsError, Session, Stability};
 use iolite_options::engines::NfsOptions;
 use iolite_os::explained;
-use iolite_os::local_end::LocalEnd;
 use iolite_types::Operation;
 use std::io;
 use std::path::Path;
@@ -61,12 +60,8 @@ impl NfsEngine {
         let mut address = Address::parse(url).map_err(|error| {
             refused(libc::EINVAL, format!("nfs_url={}: {error}", options.nfs_url.shown()))
         })?;
-        address.source = source_of(&options.bind, config.worker)
-            .map_err(|why| refused(libc::EADDRNOTAVAIL, why))?
-            .map(|source| match source {
-                LocalEnd::Address(address) => Source::Address(address),
-                LocalEnd::Interface(name) => Source::Interface(name),
-            });
+        address.source =
+            source_of(&options.bind, config.worker).map_err(|why| refused(libc::EADDRNOTAVAIL, why))?;
         let patience = match options.nfs_timeout {
             0 => UNLIMITED,
             limit => Duration::from_micros(limit),

@@ -41,5 +41,5 @@ pub use self::error::NfsError;
 pub use self::protocol::{Attributes, Kind, Version};
 pub use self::session::{Counts, Done, Handle, Limits, Session, Stability};
 pub use self::session::{samples, take_answers};
-pub use self::socket::{Source, Stopping};
+pub use self::socket::Stopping;
 pub use self::url::{Address, UrlError};

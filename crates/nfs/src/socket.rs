@@ -2,10 +2,10 @@
 
 use crate::NfsError;
 use crate::url::Address;
-use std::ffi::CString;
+use iolite_os::local_end::{LocalEnd, with_raw};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read};
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
@@ -110,15 +110,6 @@ impl Deadline {
 /// The local ports that many servers require of their clients, because only root can use them.
 const RESERVED: std::ops::Range<u16> = 600..1024;
 
-/// Where connections come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// This address of the machine.
-    Address(IpAddr),
-    /// Whatever address this interface has.
-    Interface(CString),
-}
-
 /// Connects to this port of a host.
 ///
 /// # Errors
@@ -151,7 +142,7 @@ fn share(now: Instant, end: Instant, addresses: usize) -> Instant {
 
 fn to(
     address: SocketAddr,
-    source: Option<&Source>,
+    source: Option<&LocalEnd>,
     end: Instant,
     deadline: &mut Deadline,
 ) -> io::Result<TcpStream> {
@@ -183,7 +174,7 @@ fn random() -> u32 {
 
 fn from_port(
     address: SocketAddr,
-    source: Option<&Source>,
+    source: Option<&LocalEnd>,
     port: Option<u16>,
     end: Instant,
     deadline: &mut Deadline,
@@ -197,26 +188,12 @@ fn from_port(
     }
     // SAFETY: the descriptor is new, and nobody else owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
-    if let Some(Source::Interface(name)) = source {
-        let name = name.as_bytes();
-        let length = name.len() as libc::socklen_t;
-        // SAFETY: the name is valid for its length.
-        let done = unsafe {
-            libc::setsockopt(
-                descriptor,
-                libc::SOL_SOCKET,
-                libc::SO_BINDTODEVICE,
-                name.as_ptr().cast(),
-                length,
-            )
-        };
-        if done != 0 {
-            return Err(io::Error::last_os_error());
-        }
+    if let Some(interface @ LocalEnd::Interface(_)) = source {
+        interface.bind(&socket)?;
     }
     let from = match (source, address) {
-        (Some(Source::Address(from)), _) if from.is_ipv4() == address.is_ipv4() => Some(*from),
-        (Some(Source::Address(from)), _) => {
+        (Some(LocalEnd::Address(from)), _) if from.is_ipv4() == address.is_ipv4() => Some(*from),
+        (Some(LocalEnd::Address(from)), _) => {
             let words = format!("the server has no address of the same version of IP as bind={from}");
             return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, words));
         }
@@ -260,32 +237,6 @@ fn from_port(
     }
 }
 
-fn with_raw(
-    address: SocketAddr,
-    act: impl FnOnce(*const libc::sockaddr, libc::socklen_t) -> libc::c_int,
-) -> io::Result<()> {
-    let result = match address {
-        SocketAddr::V4(address) => {
-            // SAFETY: zero is a valid value of all of it.
-            let mut raw: libc::sockaddr_in = unsafe { std::mem::zeroed() };
-            raw.sin_family = libc::AF_INET as libc::sa_family_t;
-            raw.sin_port = address.port().to_be();
-            raw.sin_addr.s_addr = u32::from_ne_bytes(address.ip().octets());
-            act((&raw const raw).cast(), size_of_val(&raw) as libc::socklen_t)
-        }
-        SocketAddr::V6(address) => {
-            // SAFETY: zero is a valid value of all of it.
-            let mut raw: libc::sockaddr_in6 = unsafe { std::mem::zeroed() };
-            raw.sin6_family = libc::AF_INET6 as libc::sa_family_t;
-            raw.sin6_port = address.port().to_be();
-            raw.sin6_addr.s6_addr = address.ip().octets();
-            raw.sin6_scope_id = address.scope_id();
-            act((&raw const raw).cast(), size_of_val(&raw) as libc::socklen_t)
-        }
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
 /// Waits until a descriptor is ready for one of these events. Returns false if the time is up.
 ///
 /// # Errors
@@ -313,17 +264,17 @@ mod tests {
     fn connections_come_from_the_source() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let connected = |source: Source| {
+        let connected = |source: LocalEnd| {
             let of = Address { host: "127.0.0.1".into(), source: Some(source), ..Address::default() };
             connect(&of, port, &mut Deadline::new(Duration::from_secs(60), None))
         };
-        let from = Source::Address([127, 0, 0, 7].into());
-        for (source, from) in [(from, "127.0.0.7"), (Source::Interface(c"lo".into()), "127.0.0.1")] {
+        let from = LocalEnd::Address([127, 0, 0, 7].into());
+        for (source, from) in [(from, "127.0.0.7"), (LocalEnd::Interface(c"lo".into()), "127.0.0.1")] {
             let stream = connected(source).unwrap();
             assert_eq!(listener.accept().unwrap().1, stream.local_addr().unwrap());
             assert_eq!(stream.local_addr().unwrap().ip().to_string(), from);
         }
-        let other = connected(Source::Address([0_u16; 8].into())).unwrap_err();
+        let other = connected(LocalEnd::Address([0_u16; 8].into())).unwrap_err();
         assert!(other.to_string().contains("of the same version of IP"), "{other}");
     }
 

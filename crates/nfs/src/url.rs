@@ -1,7 +1,7 @@
 //! Parses URLs in the form of libnfs: `nfs://SERVER[:PORT]/EXPORT[?KEY=VALUE[&…]]`.
 
 use crate::protocol::Version;
-use crate::socket::Source;
+use iolite_os::local_end::LocalEnd;
 
 /// The address of an export, and the user for the requests to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Address {
     /// A broken connection is not restored (`autoreconnect=0`).
     pub stays_broken: bool,
     /// Where connections come from; `None` = the system chooses. (No part of the URL.)
-    pub source: Option<Source>,
+    pub source: Option<LocalEnd>,
     /// Parameters of the URL that have no effect here.
     pub idle: Vec<String>,
 }

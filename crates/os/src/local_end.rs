@@ -115,7 +115,10 @@ impl LocalEnd {
 }
 
 /// Acts with an address as system calls have it.
-fn with_raw(
+///
+/// # Errors
+/// That of the system call.
+pub fn with_raw(
     address: SocketAddr,
     act: impl FnOnce(*const libc::sockaddr, libc::socklen_t) -> libc::c_int,
 ) -> io::Result<()> {
