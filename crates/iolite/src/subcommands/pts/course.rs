@@ -29,7 +29,7 @@ const REPORT: u64 = 64 << 10;
 
 /// How a procedure ended.
 pub enum End {
-    /// With this answer; whether all went well.
+    /// With this result.
     Through(Box<Value>),
     /// By a signal.
     Interrupted,
