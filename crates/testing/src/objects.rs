@@ -58,12 +58,31 @@ pub enum Reply {
 
 type Behaviour = Box<dyn Fn(&Seen) -> Reply + Send + Sync>;
 
-/// A version of an object: its path, its id, and its bytes; `None` = a mark that the object was removed.
-type Version = (String, String, Option<Vec<u8>>);
+/// What an object has. Versions and answers share it: large objects are not copied.
+#[derive(Debug, PartialEq, Eq)]
+struct Content {
+    bytes: Vec<u8>,
+    tag: String,
+}
+
+impl From<Vec<u8>> for Content {
+    fn from(bytes: Vec<u8>) -> Content {
+        let tag = tag_of(&bytes);
+        Content { bytes, tag }
+    }
+}
+
+/// A version of an object.
+struct Version {
+    path: String,
+    id: String,
+    /// `None` = a mark that the object was removed.
+    content: Option<Arc<Content>>,
+}
 
 #[derive(Default)]
 struct State {
-    objects: BTreeMap<String, Vec<u8>>,
+    objects: BTreeMap<String, Arc<Content>>,
     /// All versions, oldest first, if the server keeps them.
     versions: Option<Vec<Version>>,
     versions_made: usize,
@@ -87,14 +106,15 @@ struct Upload {
 
 impl State {
     /// Stores an object, or removes it.
-    fn set(&mut self, path: &str, bytes: Option<Vec<u8>>) -> bool {
-        let was_there = match &bytes {
-            Some(bytes) => self.objects.insert(path.to_owned(), bytes.clone()).is_some(),
+    fn set(&mut self, path: &str, content: Option<Arc<Content>>) -> bool {
+        let was_there = match &content {
+            Some(content) => self.objects.insert(path.to_owned(), content.clone()).is_some(),
             None => self.objects.remove(path).is_some(),
         };
         self.versions_made += 1;
         if let Some(versions) = &mut self.versions {
-            versions.push((path.to_owned(), format!("v/{}", self.versions_made), bytes));
+            let id = format!("v/{}", self.versions_made);
+            versions.push(Version { path: path.to_owned(), id, content });
         }
         was_there
     }
@@ -107,40 +127,48 @@ impl State {
         id: Option<&str>,
         prefix: &str,
     ) -> (&'static str, Vec<u8>) {
-        // Other buckets have one version of each object, without an id of its own.
-        let one = |(path, bytes): (&String, &Vec<u8>)| (path.clone(), "null".to_owned(), Some(bytes.clone()));
-        let mut versions = self.versions.clone().unwrap_or_else(|| self.objects.iter().map(one).collect());
-        match (method, id) {
-            (_, None) => {
-                let bucket = format!("{path}/");
-                let prefix = format!("{bucket}{prefix}");
-                let items = versions.iter().filter(|(path, ..)| path.starts_with(&prefix)).map(
-                    |(path, id, bytes)| {
-                        let kind = if bytes.is_some() { "Version" } else { "DeleteMarker" };
-                        let key = &path[bucket.len()..];
-                        format!("<{kind}><Key>{key}</Key><VersionId>{id}</VersionId></{kind}>")
-                    },
-                );
-                let items: String = items.collect();
-                ("200 OK", format!("<ListVersionsResult>{items}</ListVersionsResult>").into_bytes())
-            }
-            ("DELETE", Some(id)) => {
-                versions.retain(|(known, version, _)| !(known == path && version == id));
-                let current =
-                    versions.iter().rfind(|(known, ..)| known == path).and_then(|(.., bytes)| bytes.clone());
-                match current {
-                    Some(bytes) => drop(self.objects.insert(path.to_owned(), bytes)),
-                    None => drop(self.objects.remove(path)),
+        let Some(id) = id else {
+            let bucket = format!("{path}/");
+            let prefix = format!("{bucket}{prefix}");
+            let item = |path: &String, id: &str, is_mark: bool| {
+                let kind = if is_mark { "DeleteMarker" } else { "Version" };
+                path.starts_with(&prefix).then(|| {
+                    let key = &path[bucket.len()..];
+                    format!("<{kind}><Key>{key}</Key><VersionId>{id}</VersionId></{kind}>")
+                })
+            };
+            let items: String = match &self.versions {
+                Some(versions) => {
+                    versions.iter().filter_map(|v| item(&v.path, &v.id, v.content.is_none())).collect()
                 }
-                self.versions = self.versions.is_some().then_some(versions);
-                ("204 No Content", Vec::new())
-            }
-            (_, Some(id)) => match versions.iter().find(|(known, version, _)| known == path && version == id)
-            {
-                Some((.., Some(bytes))) => ("200 OK", bytes.clone()),
-                _ => ("404 Not Found", b"<Error><Code>NoSuchVersion</Code></Error>".to_vec()),
-            },
+                // Other buckets have one version of each object, without an id of its own.
+                None => self.objects.keys().filter_map(|path| item(path, "null", false)).collect(),
+            };
+            return ("200 OK", format!("<ListVersionsResult>{items}</ListVersionsResult>").into_bytes());
+        };
+        if method != "DELETE" {
+            let content = match &self.versions {
+                Some(versions) => {
+                    let found = versions.iter().find(|version| version.path == path && version.id == id);
+                    found.and_then(|version| version.content.as_ref())
+                }
+                None => self.objects.get(path).filter(|_| id == "null"),
+            };
+            return match content {
+                Some(content) => ("200 OK", content.bytes.clone()),
+                None => ("404 Not Found", b"<Error><Code>NoSuchVersion</Code></Error>".to_vec()),
+            };
         }
+        let mut current = None;
+        if let Some(versions) = &mut self.versions {
+            versions.retain(|version| !(version.path == path && version.id == id));
+            current = versions.iter().rfind(|version| version.path == path).and_then(|v| v.content.clone());
+        }
+        match current {
+            Some(content) => drop(self.objects.insert(path.to_owned(), content)),
+            None => drop(self.objects.remove(path)),
+        }
+        ("204 No Content", Vec::new())
     }
 
     /// Begins an upload and returns its ID.
@@ -232,12 +260,12 @@ impl ObjectServer {
 
     /// The bytes of an object.
     pub fn object(&self, path: &str) -> Option<Vec<u8>> {
-        self.shared.state().objects.get(path).cloned()
+        self.shared.state().objects.get(path).map(|content| content.bytes.clone())
     }
 
     /// Stores an object.
     pub fn put(&self, path: &str, bytes: &[u8]) {
-        self.shared.state().objects.insert(path.to_owned(), bytes.to_vec());
+        self.shared.state().objects.insert(path.to_owned(), Arc::new(bytes.to_vec().into()));
     }
 
     /// Keeps all versions of objects from now on.
@@ -245,9 +273,11 @@ impl ObjectServer {
         self.shared.state().versions = Some(Vec::new());
     }
 
-    /// The paths and the ids of all versions, oldest first; `None` as the last of three = a mark of a removal.
-    pub fn versions(&self) -> Vec<(String, String, Option<Vec<u8>>)> {
-        self.shared.state().versions.clone().unwrap_or_default()
+    /// The paths and the ids of all versions and marks of removals, oldest first.
+    pub fn versions(&self) -> Vec<(String, String)> {
+        let state = self.shared.state();
+        let versions = state.versions.iter().flatten();
+        versions.map(|version| (version.path.clone(), version.id.clone())).collect()
     }
 
     /// The number of multipart uploads in progress.
@@ -406,9 +436,10 @@ fn serve<S: Read + Write>(
             Reply::Cut(bytes) => Some(bytes),
             Reply::Granted | Reply::GrantedAndEnded | Reply::Surplus | Reply::Slow(_) => None,
         };
+        let body = Content::from(body);
         let (status, told, bytes) = granted(&mut shared.state(), &seen, body);
-        let current = shared.state().objects.get(&seen.path).map(|bytes| tag_of(bytes));
-        let tag = match current {
+        let current = shared.state().objects.get(&seen.path).cloned();
+        let tag = match current.as_ref().map(|content| &content.tag) {
             Some(tag) if seen.method != "DELETE" => format!("ETag: {tag}\r\n"),
             _ if seen.method == "DELETE" && shared.state().versions.is_some() => {
                 "x-amz-delete-marker: true\r\n".to_owned()
@@ -482,9 +513,9 @@ fn tag_of(bytes: &[u8]) -> String {
 }
 
 /// Performs a request: the status, the announced length, and the body.
-fn granted(state: &mut State, seen: &Seen, body: Vec<u8>) -> (&'static str, usize, Vec<u8>) {
+fn granted(state: &mut State, seen: &Seen, body: Content) -> (&'static str, usize, Vec<u8>) {
     if let Some((path, query)) = seen.path.split_once('?') {
-        return in_parts(state, &seen.method, path, query, body);
+        return in_parts(state, &seen.method, path, query, body.bytes);
     }
     const MISSING: &[u8] = b"<Error><Code>NoSuchKey</Code><Message>There is none.</Message></Error>";
     let objects = &state.objects;
@@ -496,15 +527,15 @@ fn granted(state: &mut State, seen: &Seen, body: Vec<u8>) -> (&'static str, usiz
     };
     if let Some(source) = source {
         const COPIED: &[u8] = b"<CopyObjectResult/>";
-        let Some(bytes) = objects.get(source).cloned() else {
+        let Some(content) = objects.get(source).cloned() else {
             return ("404 Not Found", MISSING.len(), MISSING.to_vec());
         };
-        state.set(destination, Some(bytes));
+        state.set(destination, Some(content));
         return ("200 OK", COPIED.len(), COPIED.to_vec());
     }
     match seen.method.as_str() {
         "PUT" => {
-            state.set(&seen.path, Some(body));
+            state.set(&seen.path, Some(Arc::new(body)));
             ("200 OK", 0, Vec::new())
         }
         // As some servers do. (Amazon's tells of no object that is missing.)
@@ -514,7 +545,7 @@ fn granted(state: &mut State, seen: &Seen, body: Vec<u8>) -> (&'static str, usiz
         },
         method => {
             let is_head = method == "HEAD";
-            let Some(bytes) = objects.get(&seen.path) else {
+            let Some(Content { bytes, .. }) = objects.get(&seen.path).map(|content| &**content) else {
                 let told = if is_head { 0 } else { MISSING.len() };
                 return ("404 Not Found", told, if is_head { Vec::new() } else { MISSING.to_vec() });
             };
@@ -567,7 +598,7 @@ fn in_parts(
             let all: Vec<&String> =
                 state.objects.keys().filter(|name| name.starts_with(&prefix) && **name > from).collect();
             let items = all.iter().take(most).map(|name| {
-                let (key, tag) = (&name[bucket.len()..], tag_of(&state.objects[*name]));
+                let (key, tag) = (&name[bucket.len()..], &state.objects[*name].tag);
                 format!("<Contents><Key>{key}</Key><ETag>{tag}</ETag></Contents>")
             });
             let items: String = items.collect();
@@ -608,7 +639,8 @@ fn in_parts(
             Some(Upload { path, parts, .. }) => {
                 let listed = String::from_utf8_lossy(&body).matches("<PartNumber>").count();
                 assert_eq!(listed, parts.len(), "all parts are listed");
-                state.objects.insert(path, parts.into_values().flatten().collect());
+                let bytes = parts.into_values().collect::<Vec<_>>().concat();
+                state.set(&path, Some(Arc::new(bytes.into())));
                 text("<CompleteMultipartUploadResult/>".to_owned())
             }
             None => missing(),
