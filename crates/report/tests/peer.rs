@@ -299,7 +299,7 @@ fn assert_json(ours: &str, theirs: &str, release: &Release, arguments: &str) {
 
 fn compare(arguments: &str, adapt: impl Fn(&mut Display)) {
     for peer in peers() {
-        compare_with(&peer, arguments, &adapt);
+        compare_with(peer, arguments, &adapt);
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::releases::Release;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 
 /// A fio to compare with.
 #[derive(Clone, Debug)]
@@ -14,22 +15,25 @@ pub struct Peer {
 }
 
 /// All releases of fio to compare with: those that `IOLITE_PEERS` names, separated by colons or spaces, or else the
-/// installed one and those that `scripts/peer-fio` has put below `target/peers`.
-pub fn peers() -> Vec<Peer> {
-    let paths = match std::env::var("IOLITE_PEERS") {
-        Ok(named) => {
-            let paths: Vec<PathBuf> =
-                named.split([':', ' ']).filter(|path| !path.is_empty()).map(PathBuf::from).collect();
-            assert!(
-                paths.iter().all(|path| release_of(path).is_some()),
-                "IOLITE_PEERS={named}: not each is a fio"
-            );
-            paths
-        }
-        Err(_) => found(),
-    };
-    let peer = |path: PathBuf| release_of(&path).map(|release| Peer { path, release });
-    paths.into_iter().filter_map(peer).collect()
+/// installed one and those that `scripts/peer-fio` has put below `target/peers`. They are looked for once in a process.
+pub fn peers() -> &'static [Peer] {
+    static PEERS: LazyLock<Vec<Peer>> = LazyLock::new(|| {
+        let paths = match std::env::var("IOLITE_PEERS") {
+            Ok(named) => {
+                let paths: Vec<PathBuf> =
+                    named.split([':', ' ']).filter(|path| !path.is_empty()).map(PathBuf::from).collect();
+                assert!(
+                    paths.iter().all(|path| release_of(path).is_some()),
+                    "IOLITE_PEERS={named}: not each is a fio"
+                );
+                paths
+            }
+            Err(_) => found(),
+        };
+        let peer = |path: PathBuf| release_of(&path).map(|release| Peer { path, release });
+        paths.into_iter().filter_map(peer).collect()
+    });
+    &PEERS
 }
 
 fn found() -> Vec<PathBuf> {

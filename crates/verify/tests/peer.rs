@@ -109,12 +109,12 @@ macro_rules! peers {
 fn data_written_by_the_peer_passes_our_check() {
     for peer in peers!() {
         let (cases, dir) = (cases(), tempfile::tempdir().unwrap());
-        let errors = fio(&peer, dir.path(), &cases, "rw=write\ndo_verify=0");
+        let errors = fio(peer, dir.path(), &cases, "rw=write\ndo_verify=0");
         assert_eq!(errors, vec![0; cases.len()]);
         for (name, case) in cases.iter().enumerate() {
             let file = fs::read(dir.path().join(name.to_string())).unwrap();
             assert_eq!(file.len() as u64, FILE);
-            let mut verifier = Verifier::new(&case.spec(&peer));
+            let mut verifier = Verifier::new(&case.spec(peer));
             for (block, offset) in file.chunks(BLOCK).zip((0..).step_by(BLOCK)) {
                 let checked = verifier.check(block, &Expected { offset, writes: &[] });
                 assert!(checked.is_ok(), "{}: {}", case.describe(), checked.unwrap_err().text("f"));
@@ -142,7 +142,7 @@ fn data_written_here_passes_the_peers_check() {
         let write = |turned: bool| {
             for (name, case) in cases.iter().enumerate() {
                 let mut file = vec![0; FILE as usize];
-                let mut stamper = Stamper::new(&case.spec(&peer));
+                let mut stamper = Stamper::new(&case.spec(peer));
                 for (sequence, block) in (0..).zip(file.chunks_mut(BLOCK)) {
                     let (offset, seed) = (sequence * BLOCK as u64, 77 + sequence);
                     stamper.stamp(block, &Identity { offset, sequence, seed, job: 1, ..Identity::default() });
@@ -152,12 +152,12 @@ fn data_written_here_passes_the_peers_check() {
             }
         };
         write(false);
-        let errors = fio(&peer, dir.path(), &cases, "rw=read");
+        let errors = fio(peer, dir.path(), &cases, "rw=read");
         for (case, error) in cases.iter().zip(errors) {
             assert_eq!(error, 0, "{}", case.describe());
         }
         write(true);
-        for (case, error) in cases.iter().zip(fio(&peer, dir.path(), &cases, "rw=read")) {
+        for (case, error) in cases.iter().zip(fio(peer, dir.path(), &cases, "rw=read")) {
             assert_ne!(error, 0, "it does not see a wrong bit: {}", case.describe());
         }
     }

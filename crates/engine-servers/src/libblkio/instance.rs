@@ -6,7 +6,7 @@
 
 use super::library::{Library, NAME, Raw, RawQueue, Region};
 use crate::server_timeout::ServerTimeout;
-use iolite_engine::{EngineConfig, EngineError, is_asked_to_stop};
+use iolite_engine::{EngineConfig, EngineError, LAST_WAIT, is_asked_to_stop};
 use iolite_options::engines::{BlkioProperties, LibblkioOptions};
 use iolite_types::describe_errno;
 use libc::{c_int, c_void};
@@ -17,7 +17,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The most queues of a driver that cannot add queues: a queue that nobody uses takes some kilobytes.
 const MOST_QUEUES: c_int = 64;
@@ -56,7 +56,7 @@ pub(super) struct Instance {
     state: Mutex<State>,
     /// Held by the worker that uses the queue that is not polled, of which there is one. Counts its requests.
     pub(super) plain: Mutex<usize>,
-    /// Requests are in flight that nobody waits for any more.
+    /// The device no longer answers.
     is_abandoned: AtomicBool,
 }
 
@@ -285,11 +285,10 @@ impl Instance {
 
     /// Frees memory that no request in flight uses.
     pub(super) fn free(&self, region: &Region) {
-        self.state().regions.retain(|mapped| mapped.start != region.start);
-        // SAFETY: the region is the instance's, mapped, and not in use.
-        unsafe {
-            (self.library.unmap)(self.raw, ptr::from_ref(region));
-            (self.library.free)(self.raw, ptr::from_ref(region));
+        self.unmap(region);
+        if !self.is_abandoned.load(Relaxed) {
+            // SAFETY: the region is the instance's, and not mapped.
+            unsafe { (self.library.free)(self.raw, ptr::from_ref(region)) };
         }
     }
 
@@ -327,9 +326,32 @@ impl Instance {
 
     /// The device no longer uses this memory.
     pub(super) fn unmap(&self, region: &Region) {
-        self.state().regions.retain(|mapped| mapped.start != region.start);
+        let mut state = self.state();
+        state.regions.retain(|mapped| mapped.start != region.start);
+        if self.is_abandoned.load(Relaxed) {
+            return;
+        }
+        self.wait_at_most(LAST_WAIT);
+        let begun = Instant::now();
         // SAFETY: the region is mapped, and no request in flight uses it.
         unsafe { (self.library.unmap)(self.raw, ptr::from_ref(region)) };
+        // (The library does not tell whether there was an answer.)
+        if begun.elapsed() >= LAST_WAIT {
+            self.abandon();
+        }
+    }
+
+    /// Limits how long the library waits for the process that serves the device. (It has no limit of its own, and waits also
+    /// when memory is unmapped, and at the end.)
+    fn wait_at_most(&self, limit: Duration) {
+        let Some(fd) = self.socket else { return };
+        let (tv_sec, tv_usec) = (limit.as_secs() as libc::time_t, 0);
+        let limit = libc::timeval { tv_sec, tv_usec };
+        let length = size_of_val(&limit) as libc::socklen_t;
+        // SAFETY: the value is valid for reading its length. (A failure leaves the library without a limit.)
+        unsafe {
+            libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, (&raw const limit).cast(), length)
+        };
     }
 
     fn not_mapped(&self) -> String {
@@ -347,7 +369,8 @@ impl Instance {
         ready > 0 && watched.revents & (libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR) != 0
     }
 
-    /// Requests are in flight that nobody waits for any more: memory and queues stay until the process ends.
+    /// The device no longer answers: memory and queues stay until the process ends, because requests may be in flight that
+    /// nobody waits for any more.
     pub(super) fn abandon(&self) {
         self.is_abandoned.store(true, Relaxed);
     }
@@ -356,6 +379,7 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         if !self.is_abandoned.load(Relaxed) {
+            self.wait_at_most(LAST_WAIT);
             // SAFETY: nothing is in flight, and the instance is not used after this.
             unsafe { (self.library.destroy)(&raw mut self.raw) };
         }

@@ -194,13 +194,25 @@ pub fn a_process_that_dies_or_hangs_is_an_error() {
         }
     }
     // An interrupted job does not wait for a disk without a time limit.
-    let endless =
-        "--rw=randread --iodepth=8 --time_based --runtime=1h --libblkio_timeout=0 --status-interval=100ms";
+    let interim = "--time_based --runtime=1h --libblkio_timeout=0 --status-interval=100ms";
+    let endless = format!("--rw=randread --iodepth=8 {interim}");
     let mut running = begin(dir.path(), &library, &format!("{device} {endless}"));
     running.wait_until("it runs", |running| running.stdout().contains("IOPS="));
     disk.signal(libc::SIGSTOP);
+    running.wait_until("nothing is answered", |running| {
+        let output = running.stdout();
+        let mut totals = output.lines().filter(|line| line.contains("issued rwts")).rev();
+        totals.next().is_some_and(|last| totals.next() == Some(last))
+    });
     running.signal(libc::SIGINT);
     running.wait().says("no answer in 10 s after the job was asked to end");
+    disk.restart().unwrap();
+    // Nor for its answer to the end, if nothing is in flight.
+    let mut running = begin(dir.path(), &library, &format!("{device} --rw=read --thinktime=1h {interim}"));
+    running.wait_until("it waits", |running| running.stdout().contains("issued rwts: total=1,"));
+    disk.signal(libc::SIGSTOP);
+    running.signal(libc::SIGINT);
+    running.wait().says("issued rwts: total=1,");
     // Nor does one that begins then wait for ever.
     let refused = run(dir.path(), &library, &format!("{device} --rw=read --libblkio_timeout=1s")).refused();
     refused.says("no answer within 1 s (libblkio_timeout); it serves one client at a time, perhaps another");
