@@ -44,7 +44,7 @@ pub fn perform(trial: &mut Trial<'_>, number: u64) -> Result<(), Stop> {
     let jobs: Vec<(&Case, &str)> = cases.iter().map(|&case| (case, *engine)).collect();
     let program = fs::canonicalize(trial.program()).map_err(Stop::of("the program"))?;
     // Before 3.41, fio resets other zones.
-    let peers = iolite_testing::peers().into_iter().filter(|peer| peer.release.minor >= 41);
+    let peers = iolite_testing::peers().iter().filter(|peer| peer.release.minor >= 41);
     let peer = peers
         .filter(|_| *is_compared)
         .max_by_key(|peer| peer.release.minor)

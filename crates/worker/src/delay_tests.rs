@@ -6,7 +6,7 @@
 //! that only the engine moves, no time passes between calls: there the bounds coincide and every figure is exact.
 
 use super::*;
-use iolite_engine::{Completion, FileSpec, OpenMode, Queued, Unit};
+use iolite_engine::{Completion, Errno, FileSpec, OpenMode, Queued, Unit};
 use iolite_options::{
     DepthOptions, ExtentOptions, JobOptions, MeasurementOptions, PatternOptions, ReadWrite, RunOptions,
     SizeValue,

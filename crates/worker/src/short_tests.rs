@@ -3,13 +3,13 @@
 
 use super::delay_tests::{TimerEngine, moved, run_plan};
 use super::*;
-use iolite_engine::{Completion, FileSpec, OpenMode, Queued, Storage, Stored, Unit};
+use iolite_engine::{Completion, Errno, FileSpec, OpenMode, Queued, Storage, Stored, Unit};
 use iolite_options::{
     BlockSizes, DepthOptions, ExtentOptions, JobOptions, MeasurementOptions, PatternOptions, Range,
     ReadWrite, RunOptions, SizeValue, Verify,
 };
 use iolite_plan::Plan;
-use iolite_types::PerDirection;
+use iolite_types::{Direction, PerDirection};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
