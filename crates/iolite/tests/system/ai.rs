@@ -616,8 +616,15 @@ fn an_export_has_datasets_checkpoints_and_caches() {
     let server = or_skip!(Ganesha::start(dir.path()));
     let url = server.url();
     let run = |line: &str| run(dir.path(), &line.replace("URL", &url));
-    run("ai dataset URL --sample-size=64k --samples=6").ok();
+    run("ai dataset URL --sample-size=64k --samples=6 --writers=1").ok();
     assert_eq!(names(&server.export()).len(), 6);
+    // One that was interrupted in its fourth file goes on.
+    for gone in [4, 5] {
+        fs::remove_file(server.export().join(format!("sample.{gone}"))).unwrap();
+    }
+    fs::write(server.export().join("sample.3"), "cut").unwrap();
+    let ended = run("ai dataset URL --sample-size=64k --samples=6 --writers=1 --resume").ok();
+    assert!(ended.stderr.contains("3 files are there already, and 3 are left"), "{ended}");
     let read = figures(run(
         "ai reader URL --sample-size=64k --samples=6 --readers=2 --batch=2 --compute=1ms --output-format=json",
     ));
