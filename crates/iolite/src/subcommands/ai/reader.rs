@@ -260,11 +260,11 @@ pub fn run(
             Ok(Err(Outcome::Elsewhere)) => return Ok(Outcome::Elsewhere),
             Ok(Err(other)) => {
                 if let Some(file) = file.filter(|_| plan.is_search && !results.is_empty()) {
-                    let kept = format!("{} has what was found so far", file.path.display());
-                    complain(
-                        program,
-                        &format_args!("ai: {kept}; with --resume (and a name.json) the search goes on"),
+                    let name = file.path.display();
+                    let words = format!(
+                        "{name} has what was found so far; --resume goes on with it, if it is a .json"
                     );
+                    complain(program, &format_args!("ai: {words}"));
                 }
                 return Ok(other);
             }
