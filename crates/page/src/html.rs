@@ -50,11 +50,12 @@ pub fn page(result: &Outcome<'_>, data: &str) -> String {
     errors(&mut page, result);
     meaning(&mut page, result);
     if let Some(words) = result.said {
-        put!(
-            page,
-            "<h2>What the test found</h2>\n<div class=\"scroll\"><pre>{}</pre></div>\n",
-            limited(words)
-        );
+        page += "<h2>What the test found</h2>\n";
+        // Lines of tables are not broken.
+        for part in limited(words).split("\n\n") {
+            let class = if part.contains("  ") { " class=\"table\" tabindex=\"0\"" } else { "" };
+            put!(page, "<pre{class}>{part}</pre>\n");
+        }
     }
     answer(&mut page, result);
     // A test has said it in its own words.
@@ -95,6 +96,12 @@ pub fn title(result: &Outcome<'_>) -> String {
     if let [first, rest @ ..] = &result.tested[..] {
         let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
         return format!("Test of {}{more}", short(first.name));
+    }
+    // A standard test: its words begin with the target.
+    let words = result.said.and_then(|words| words.lines().next()?.split_once(": "));
+    if let Some((target, _)) = words {
+        let test = result.program.split(" (").next().unwrap_or_default();
+        return format!("{}: {}", escaped(test), short(target));
     }
     match &result.jobs[..] {
         [] => "A run without jobs".to_owned(),

@@ -77,6 +77,21 @@ fn what_a_test_found_is_said_first() {
 }
 
 #[test]
+fn the_words_of_a_standard_test_keep_their_tables() {
+    let mut report = report("further-0", &[5000; 30]);
+    report["iolite"]["ai"] =
+        json!({"test": "kv", "answer": "d<1>: blocks\n\ntenant  p50\n0         1\n\nA note."});
+    let page = page(&report);
+    for part in [
+        ": d&lt;1&gt;</title>",
+        "<pre class=\"table\" tabindex=\"0\">tenant  p50\n0         1</pre>",
+        "<pre>A note.</pre>",
+    ] {
+        assert!(page.contains(part), "no {part}");
+    }
+}
+
+#[test]
 fn two_levels_are_reported() {
     let ios: Vec<u64> = (0..60).map(|n| if n / 10 % 2 == 0 { 5000 } else { 10_000 }).collect();
     let page = page(&report("jumps", &ios));

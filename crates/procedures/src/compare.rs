@@ -79,7 +79,7 @@ fn described(value: &Value) -> Option<Described> {
                 Some(_) if name.starts_with("ior-") => add(name, "bw_bytes", &phase["bw_bytes"]),
                 _ => add(name, "per_second", &phase["rate_per_second"]),
             }
-            add(name, "p99_ns", &phase["latency_ns"]["p99"]);
+            add(&format!("{name}, p99"), "p99_ns", &phase["latency_ns"]["p99"]);
         }
         add("score", "number", &meta["score"]["total"]);
         return Some(Described { test: "iolite meta".to_owned(), rows, settings: meta.clone() });

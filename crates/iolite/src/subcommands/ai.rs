@@ -10,10 +10,12 @@
 //! | datasets and their descriptions; readers | `ai/dataset.rs`, `ai/reader.rs` |
 //! | checkpoints; caches | `ai/checkpoint.rs`, `ai/cache.rs` |
 //! | the answer, as text and files | `ai/answer.rs` |
+//! | `--clean` | `ai/clean.rs` |
 
 mod answer;
 mod cache;
 mod checkpoint;
+mod clean;
 mod dataset;
 mod performer;
 mod reader;
@@ -28,7 +30,7 @@ use std::fmt::Write;
 
 /// Options that belong to some of the tests only.
 const OWN: [(&str, &[&str]); 4] = [
-    ("dataset", &["preset", "samples", "sample-size", "deviation", "per-file", "writers"]),
+    ("dataset", &["preset", "samples", "sample-size", "deviation", "per-file", "writers", "resume"]),
     (
         "reader",
         &[
@@ -47,6 +49,7 @@ const OWN: [(&str, &[&str]); 4] = [
             "seconds",
             "shuffle",
             "least",
+            "resume",
         ],
     ),
     ("checkpoint", &["preset", "ranks", "size", "scale", "layout", "files"]),
@@ -86,19 +89,23 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         }
     };
     if asked.has("clean") {
-        return site::clean(&target).map(|text| (text, 0));
+        return clean::run(asked, &target);
     }
-    let file = asked.value("output").map(File::open).transpose()?;
+    // (Of ranks, the first one has the result.)
+    let mut file = match performer::is_first(asked) {
+        true => asked.value("output").map(File::open).transpose()?,
+        false => None,
+    };
     let saving = Saving::of_subcommand(asked, "ai", &|_| Ok(()))?;
     let outcome = match &*what {
         "dataset" => dataset::run(program, asked, &target),
-        "reader" => reader::run(program, asked, &target),
+        "reader" => reader::run(program, asked, &target, file.as_mut()),
         "checkpoint" => checkpoint::run(program, asked, &target),
         _ => cache::run(program, asked, &target),
     }?;
     Ok(match outcome {
         Outcome::Answered(mut answer) => {
-            if let Some(file) = file {
+            if let Some(mut file) = file {
                 file.write(&answer)?;
             }
             if saving.is_some_and(|saving| !saving.keep_text(&answer.whole().to_string())) {

@@ -15,7 +15,7 @@
 
 mod answer;
 mod asked;
-mod machines;
+pub mod machines;
 mod objects;
 mod page;
 mod perform;
@@ -25,8 +25,10 @@ mod tree;
 use super::test::own_directory::{Kind, OwnDirectory};
 use crate::exit_status::INTERRUPTED;
 use crate::messages::complain;
+use crate::run_series::Runner;
 use crate::saving::{Saving, now_ms};
 use iolite_options::commands::Asked;
+use iolite_procedures::meta::Setup;
 use machines::Machines;
 use objects::Bucket;
 use perform::End;
@@ -69,7 +71,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     if let Machines::Ranks { rank, .. } = machines
         && rank > 0
     {
-        return machines::follow(&target, &setup, &machines).map(|status| (String::new(), status));
+        return follow(&target, setup, &machines).map(|status| (String::new(), status));
     }
     asked::check_room(&setup, &target)?;
     let kept = Kept::prepare(asked, output)?;
@@ -83,6 +85,16 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     let ended = perform::perform(program, setup, &machines, Some(&own.path), asked.has("verify"));
     drop(own);
     kept.end(program, target, ended)
+}
+
+/// What a rank does that is not the first one.
+fn follow(target: &Path, setup: Setup, machines: &Machines) -> Result<u8, String> {
+    let own = machines::common_name(target);
+    let mut runner = Runner::new().map_err(|error| format!("signals cannot be received: {error}"))?;
+    let setup = Setup { directory: own.display().to_string(), ..setup };
+    machines::follow(&own, &mut runner, &mut |meeting, runner| {
+        Ok(machines.ready(&setup, Vec::new(), meeting)?.perform(runner)?.0)
+    })
 }
 
 /// Likewise, of objects.

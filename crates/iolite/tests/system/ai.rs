@@ -236,6 +236,135 @@ fn an_interrupted_dataset_is_removed_and_a_killed_one_is_written_again() {
 }
 
 #[test]
+fn an_interrupted_dataset_goes_on_where_it_was() {
+    let dir = scratch();
+    let ds = dir.path().join("ds");
+    let make = |samples: u32, more: &str| {
+        format!("ai dataset ds --sample-size=1m --samples={samples} --writers=2 {more}")
+    };
+    for signal in [libc::SIGINT, libc::SIGKILL] {
+        let mut running = Running::of_ours(dir.path(), &[], &make(4000, "--resume"));
+        // The second writer's files begin in the middle.
+        running.wait_until("some samples", |_| {
+            ["sample.3", "sample.2003"].iter().all(|name| ds.join(name).exists())
+        });
+        send(running.pid(), signal);
+        let ended = running.wait();
+        assert!(signal == libc::SIGKILL || ended.stderr.contains("the same command goes on"), "{ended}");
+        run(dir.path(), "ai reader ds --batch=2 --compute=1ms").refused().says("with --resume goes on");
+        if signal == libc::SIGINT {
+            run(dir.path(), &make(4001, "--resume")).refused().says("another dataset was interrupted there");
+            run(dir.path(), &make(4000, "--writers=3 --resume")).refused().says("it was begun by 2");
+            let shown = run(dir.path(), &make(4000, "--resume --show-job")).ok();
+            assert!(shown.stdout.contains("filenum_first=") && !shown.stdout.contains("numjobs"), "{shown}");
+        }
+    }
+    // The rest of a dataset that is small enough to be completed.
+    fs::remove_dir_all(&ds).unwrap();
+    run(dir.path(), &make(20, "--resume")).ok();
+    let told = run(dir.path(), &make(20, "--resume")).ok();
+    assert!(told.stdout.contains("there already"), "{told}");
+    let text = fs::read_to_string(ds.join("iolite-dataset.json")).unwrap();
+    fs::write(ds.join("iolite-dataset.json"), text.replace("\"complete\": true", "\"complete\": false"))
+        .unwrap();
+    for gone in [6, 7, 8, 9] {
+        fs::remove_file(ds.join(format!("sample.{gone}"))).unwrap();
+    }
+    // A crash of the machine may leave a file without its data.
+    fs::File::create(ds.join("sample.14")).unwrap().set_len(1 << 20).unwrap();
+    fs::write(ds.join("sample.15"), "cut").unwrap();
+    let number = |name: u32| {
+        use std::os::unix::fs::MetadataExt;
+        fs::metadata(ds.join(format!("sample.{name}"))).unwrap().ctime_nsec()
+    };
+    let before: Vec<i64> = [0, 1, 2, 3, 4, 10, 11, 12].map(number).to_vec();
+    let ended = run(dir.path(), &make(20, "--resume")).ok();
+    assert!(ended.stderr.contains("8 files are there already, and 12 are left"), "{ended}");
+    assert_eq!(
+        [0, 1, 2, 3, 4, 10, 11, 12].map(number).to_vec(),
+        before,
+        "what was complete is not written again"
+    );
+    assert_eq!(names(&ds).len(), 21);
+    let read =
+        figures(run(dir.path(), "ai reader ds --batch=2 --compute=1ms --readers=1 --output-format=json"));
+    assert_eq!(read["result"]["read_bytes"], 20 << 20);
+}
+
+#[test]
+fn an_interrupted_search_goes_on() {
+    let dir = scratch();
+    run(dir.path(), "ai dataset ds --sample-size=16k --samples=64").ok();
+    let line =
+        "ai reader ds --batch=2 --compute=20ms --readers=1 --accelerators=max --least=1 --output=r.json";
+    let whole = run(dir.path(), line).ok();
+    let tried = |run: &Finished| run.stderr.lines().filter(|line| line.contains("AU ")).count();
+    assert!(tried(&whole) > 2, "{whole}");
+    run(dir.path(), &format!("{line} --resume")).refused().says("there is no interrupted search");
+    // As it was after two of them.
+    let path = dir.path().join("r.json");
+    let mut report: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let ai = &mut report["iolite"]["ai"];
+    ai["complete"] = false.into();
+    ai["tried"].as_array_mut().unwrap().truncate(2);
+    ai["result"] = ai["tried"][1].clone();
+    fs::write(&path, report.to_string()).unwrap();
+    run(dir.path(), &line.replace("batch=2", "batch=1").replace(" --output", " --resume --output"))
+        .refused()
+        .says("that search was another one: its batch is 2, and not 1");
+    let rest = run(dir.path(), &format!("{line} --resume")).ok();
+    let found: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let found = &found["iolite"]["ai"];
+    assert_eq!((&found["complete"], &found["tried"][0]), (&true.into(), &report["iolite"]["ai"]["tried"][0]));
+    assert!(found["most_accelerators"].as_u64().is_some_and(|most| most >= 2), "{found}");
+    assert_eq!(found["tried"].as_array().unwrap().len(), tried(&rest) + 2, "{rest}");
+    // What a search that is interrupted leaves in its file.
+    let line = line.replace("--least=1", "--least=1 --seconds=1").replace("r.json", "s.json");
+    let mut running = Running::of_ours(dir.path(), &[], &line);
+    let kept = dir.path().join("s.json");
+    running.wait_until("the first figures", |_| fs::metadata(&kept).is_ok_and(|found| found.len() > 0));
+    send(running.pid(), libc::SIGINT);
+    assert_eq!(running.wait().code(), 128);
+    let found: Value = serde_json::from_str(&fs::read_to_string(&kept).unwrap()).unwrap();
+    assert_eq!(found["iolite"]["ai"]["complete"], false);
+}
+
+#[test]
+fn ranks_search_together() {
+    let dir = scratch();
+    let line = "--sample-size=16k --samples=64";
+    let rank = |number: u32, line: &str| {
+        let number = number.to_string();
+        Running::of_ours(dir.path(), &[("IOLITE_RANK", &number), ("IOLITE_RANKS", "3")], line)
+    };
+    let all = |line: &str| {
+        let mut started: Vec<Running> = (0..3).rev().map(|number| rank(number, line)).collect();
+        let first = started.pop().unwrap().wait();
+        (first, started.into_iter().map(Running::wait).collect::<Vec<_>>())
+    };
+    all(&format!("ai dataset . {line} --mpi=dir:meet")).0.ok();
+    assert_eq!(names(dir.path()).len(), 3 * 64);
+    let search =
+        format!("ai reader . {line} --batch=2 --compute=10ms --readers=1 --accelerators=max --least=1");
+    let (first, others) = all(&format!("{search} --mpi=dir:meet --output=r.json"));
+    let found: Value = serde_json::from_str(&fs::read_to_string(dir.path().join("r.json")).unwrap())
+        .unwrap_or_else(|error| panic!("{error}: {first}"));
+    let found = &found["iolite"]["ai"];
+    // Accelerators of all three, and of each.
+    let tried = found["tried"].as_array().unwrap();
+    assert!(tried.len() > 1 && tried[0]["accelerators"] == 3 && tried[1]["accelerators"] == 6, "{found}");
+    assert_eq!(found["most_accelerators"], 5, "{found}");
+    for other in others {
+        assert!(other.code() == 0 && other.output().is_empty(), "{other}");
+    }
+    assert!(!dir.path().join("meet").exists());
+    rank(0, &format!("{search} --mpi=pmix")).wait().refused().says("--mpi=dir:PATH");
+    // What is no rank has a mistake of its own.
+    run(dir.path(), &format!("{search} --mpi=dir:meet")).refused();
+    assert!(!dir.path().join("meet").exists());
+}
+
+#[test]
 fn checkpoints_leave_nothing() {
     let dir = scratch();
     for (more, files) in [("", 1), (" --files=3", 3), (" --layout=shared", 1)] {
@@ -373,6 +502,12 @@ fn objects_are_samples_checkpoints_and_blocks() {
     let found = figures(run("ai checkpoint s3://bkt --ranks=2 --size=9m --output-format=json"));
     assert_eq!((&found["read"]["ranks"], &found["read"]["bytes"]), (&2.into(), &(2 * (16 << 20)).into()));
     assert_eq!(count(), 12, "what is not a dataset is removed");
+    // Records of large objects, which are written in parts.
+    let options = "s3://bkt --sample-size=1m --per-file=24 --samples=48";
+    run(&format!("ai dataset {options}")).ok();
+    let line = format!("ai reader {options} --batch=3 --compute=1ms --shuffle=records --output-format=json");
+    assert_eq!(figures(run(&line))["result"]["read_bytes"], 48 << 20);
+    let count = || count() - 2;
     let found = figures(run(
         "ai kv s3://bkt --block=64k --size=640k --rates=10 --blocks=2 --hits=50 --seconds=2 --output-format=json",
     ));
@@ -390,6 +525,31 @@ fn objects_are_samples_checkpoints_and_blocks() {
         assert!(begun.elapsed() < GRACE, "{} objects are left", count());
         run("ai kv --clean s3://bkt").ok();
     }
+}
+
+#[test]
+fn a_dataset_on_a_server_goes_on() {
+    let dir = scratch();
+    let store = S3::start(dir.path());
+    let environment = store.environment();
+    let start = |line: &str| Running::of_ours(dir.path(), &environment, line);
+    let make = "ai dataset s3://bkt --sample-size=20m --samples=6 --writers=2";
+    let slow = make.replace("--samples=6", "--samples=200");
+    let mut running = start(&format!("{slow} --resume"));
+    running.wait_until("some samples", |_| store.count() > 3);
+    send(running.pid(), libc::SIGINT);
+    assert!(running.wait().stderr.contains("the same command goes on"));
+    let there = store.count();
+    assert!(there > 3);
+    start(&slow).wait().refused().says("--resume");
+    let shown = start(&format!("{slow} --resume --show-job")).wait().ok();
+    assert!(!shown.stdout.contains("numjobs"), "{shown}");
+    assert_eq!(store.count(), there, "nothing is written or removed for a look");
+    // A dataset of six samples, three of each writer: its first ones are there.
+    let ended = start(&format!("{make} --resume")).wait().ok();
+    assert!(ended.stderr.contains("files are there already"), "{ended}");
+    let read = "ai reader s3://bkt --sample-size=20m --samples=6 --batch=3 --compute=1ms --readers=1 --output-format=json";
+    assert_eq!(figures(start(read).wait())["result"]["read_bytes"], (6 * 20) << 20);
 }
 
 #[test]
@@ -456,8 +616,15 @@ fn an_export_has_datasets_checkpoints_and_caches() {
     let server = or_skip!(Ganesha::start(dir.path()));
     let url = server.url();
     let run = |line: &str| run(dir.path(), &line.replace("URL", &url));
-    run("ai dataset URL --sample-size=64k --samples=6").ok();
+    run("ai dataset URL --sample-size=64k --samples=6 --writers=1").ok();
     assert_eq!(names(&server.export()).len(), 6);
+    // One that was interrupted in its fourth file goes on.
+    for gone in [4, 5] {
+        fs::remove_file(server.export().join(format!("sample.{gone}"))).unwrap();
+    }
+    fs::write(server.export().join("sample.3"), "cut").unwrap();
+    let ended = run("ai dataset URL --sample-size=64k --samples=6 --writers=1 --resume").ok();
+    assert!(ended.stderr.contains("3 files are there already, and 3 are left"), "{ended}");
     let read = figures(run(
         "ai reader URL --sample-size=64k --samples=6 --readers=2 --batch=2 --compute=1ms --output-format=json",
     ));
@@ -516,6 +683,33 @@ fn an_interrupted_test_leaves_nothing_on_other_machines() {
 }
 
 #[test]
+fn what_killed_tests_left_on_machines_is_cleaned() {
+    let dir = scratch();
+    let shared = dir.path().join("shared");
+    fs::create_dir(&shared).unwrap();
+    let agents = ["a", "b"].map(|name| Agent::on_socket(dir.path(), name));
+    let [a, b] = agents.each_ref().map(Agent::client);
+    let path = shared.display();
+    let others = ["iolite-ai.notes", "iolite-ai.7", "m0.sample.0", "thesis"];
+    let left = ["iolite-ai.7.m0.rank.0.0", "iolite-ai.7.m1.new.2.0", "iolite-ai.8.rank-3.checkpoint"];
+    for clients in [format!("{a} {b}"), String::new()] {
+        for name in left.iter().chain(&others) {
+            fs::write(shared.join(name), if name.ends_with('0') { "" } else { "data" }).unwrap();
+        }
+        let cleaned = run(dir.path(), &format!("ai kv --clean {path} {clients}")).ok();
+        assert!(cleaned.stdout.contains("3 files removed"), "{cleaned}");
+        let mut expected = others.to_vec();
+        expected.sort_unstable();
+        assert_eq!(names(&shared), expected);
+        run(dir.path(), &format!("ai kv --clean {path} {clients}")).ok();
+    }
+    run(dir.path(), &format!("ai kv --clean s3://bkt/x {a}")).refused().says("is cleaned from here");
+    run(dir.path(), &format!("ai kv --clean {path} --mpi=auto"))
+        .refused()
+        .says("mpirun iolite ai kv --clean");
+}
+
+#[test]
 fn a_terminal_shows_the_progress() {
     let dir = scratch();
     let program = Program::under_test().path;
@@ -545,6 +739,9 @@ fn mistakes_are_told() {
         ("ai dataset file --sample-size=1 --samples=9", "file"),
         ("ai dataset . --sample-size=9 --per-file=2 --deviation=3 --samples=4", "have one size"),
         ("ai reader . --batch=1 --compute=1ms", "there is no dataset"),
+        ("ai reader . --batch=1 --compute=1ms --per-file=2", "--sample-size=BYTES"),
+        ("ai kv . --resume", "--resume belongs to dataset and reader, not to kv"),
+        ("ai dataset . --sample-size=1 --samples=9 --client=a --resume", "not seen from here"),
         ("ai reader . --ranks=3", "--ranks belongs to checkpoint, not to reader"),
         ("ai checkpoint .", "the ranks are missing"),
         ("ai checkpoint . --ranks=2", "the bytes of each rank are missing"),

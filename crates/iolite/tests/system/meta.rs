@@ -389,7 +389,10 @@ fn results_are_pages_and_tables() {
     let table = fs::read_to_string(dir.path().join("r.md")).unwrap();
     assert!(table.contains("| create | 40 |"), "{table}");
     let page = fs::read_to_string(dir.path().join("r.html")).unwrap();
-    assert!(page.contains("<td>create</td><td>40</td>") && page.contains("<svg"), "{page}");
+    assert!(
+        page.contains("<td>create</td><td>40</td>") && page.contains("<i style=\"width:100.0%\">"),
+        "{page}"
+    );
     let browser = or_skip!(Browser::start());
     browser.open(&dir.path().join("r.html"));
     browser.check("meta");

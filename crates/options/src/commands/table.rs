@@ -104,15 +104,24 @@ pub static ALL: &[Command] = &[
             word(
                 "mpi",
                 "means",
-                "Run on all ranks of mpirun or srun: auto, or pmix, pmi2, dir:PATH as --mpi of runs",
+                "Run on all ranks of mpirun or srun: auto, or pmix, pmi2, dir:PATH as --mpi of runs (--accelerators=max needs dir:PATH)",
             ),
             word("output", "file", "Also write the result to this file: NAME.json or NAME.html"),
             word("output-format", "text|json", "How to answer (default: text)").one_of(&["text", "json"]),
             word("save", "", "Keep the result in the store of runs"),
             word("label", "label", "The label under which --save keeps it (default: ai)"),
             word("store", "file", "The store of --save (default: that of the user)"),
+            word(
+                "resume",
+                "",
+                "dataset: keep what is written when interrupted, and go on with it; reader with --accelerators=max: go on with the search that --output=NAME.json has kept",
+            ),
             word("show-job", "", "Measure nothing: print the jobs as a job file, for iolite FILE"),
-            word("clean", "", "Measure nothing: remove what killed tests have left in the target"),
+            word(
+                "clean",
+                "",
+                "Measure nothing: remove what killed tests have left in the target, here or on the machines of --client",
+            ),
         ],
     },
     Command {

@@ -73,7 +73,7 @@ impl Checkpoint {
     pub fn job(&self, place: &Place) -> String {
         let (files, each) = self.files();
         let (option, names) = self.names(place);
-        let section = place.of_whole_objects(place.global(), each);
+        let section = place.of_whole_objects(place.global(), each, part_of(each));
         let is_shared = self.layout == Layout::Shared;
         let global = section
             .set("bs", block(each, place))

@@ -5,8 +5,9 @@
 //! same mean and the same standard deviation.
 
 use super::Section;
-use super::place::{Kind, Place};
+use super::place::{Kind, PART, Place, part_of};
 use serde_json::{Value, json};
+use std::ops::Range;
 
 /// The most bytes of a read of files.
 const READ: u64 = 1 << 20;
@@ -128,29 +129,77 @@ impl Dataset {
         (1..=most.min(self.files)).rev().find(|writers| self.files.is_multiple_of(*writers)).unwrap_or(1)
     }
 
-    /// Options of a job whose workers share out the first files, this many each.
-    pub(crate) fn shared_out(&self, section: Section, place: &Place, each: u64) -> Section {
+    /// Bytes of a write: those of a read; or, of objects with many records, a part that has whole records.
+    fn part(&self, place: &Place) -> u64 {
+        let Shape { block, most, per_file, .. } = self.shape;
+        if place.kind != Kind::Objects || per_file == 1 {
+            return block;
+        }
+        let least = part_of(block * most).div_ceil(block);
+        let fits = |records: &u64| per_file.is_multiple_of(*records);
+        let records = (least..per_file).take(1 << 20).find(fits).filter(|_| place.is_s3());
+        records.unwrap_or(per_file) * block
+    }
+
+    /// Options of a job whose workers share out files, as many as the first one has of them; `bs`: bytes of an I/O.
+    pub(crate) fn shared_out(
+        &self,
+        section: Section,
+        place: &Place,
+        files: Range<u64>,
+        workers: u64,
+        bs: u64,
+    ) -> Section {
         let Shape { block, .. } = self.shape;
-        let section = section.set("bs", block);
+        let (first, each) = (files.start, files.end - files.start);
+        let section = section.set("bs", bs);
         if self.is_of_blocks(place) {
             return section
                 .set("filename", place.name("sample"))
+                .set_if(first > 0, "offset", first * block)
                 .set("size", each * block)
-                .set("offset_increment", each * block);
+                .set_if(workers > 1, "offset_increment", each * block);
         }
         let section = section
             .set("filename_format", place.name("sample.$filenum"))
             .set("nrfiles", each)
-            .set("filenum_increment", each);
-        place.of_whole_objects(section, self.shape.most * block)
+            .set_if(first > 0, "filenum_first", first)
+            .set_if(workers > 1, "filenum_increment", each);
+        place.of_whole_objects(section, self.shape.most * block, self.part(place).max(PART))
+    }
+
+    /// What an interrupted job with this many workers has not written, as ranges of files. Each worker writes its files in their
+    /// order; so those behind the first one that is missing are left, and the last one that is there may be incomplete.
+    pub fn rest(&self, most_writers: u64, is_there: impl Fn(u64) -> bool) -> Vec<Range<u64>> {
+        let writers = self.writers(most_writers);
+        let each = self.files / writers;
+        let of_writer = |writer: u64| {
+            let mut files = writer * each..(writer + 1) * each;
+            let end = files.end;
+            let missing = files.find(|file| !is_there(*file)).unwrap_or(end);
+            missing.saturating_sub(1).max(writer * each)..end
+        };
+        (0..writers).map(of_writer).collect()
     }
 
     /// The job that writes it, with this many workers.
     pub fn job(&self, place: &Place, most_writers: u64) -> String {
         let writers = self.writers(most_writers);
+        place.global().text() + &self.section(place, 0..self.files / writers, writers)
+    }
+
+    /// The job that writes these files of it, with a worker for each range.
+    pub fn job_of(&self, place: &Place, ranges: &[Range<u64>]) -> String {
+        let sections = ranges.iter().map(|range| self.section(place, range.clone(), 1));
+        place.global().text() + &sections.collect::<String>()
+    }
+
+    /// The section of workers that write so many files each; the first one writes these.
+    fn section(&self, place: &Place, files: Range<u64>, writers: u64) -> String {
         let Shape { block, least, most, .. } = self.shape;
-        let section =
-            self.shared_out(Section::new("dataset").set("rw", "write"), place, self.files / writers);
+        let each = files.end - files.start;
+        let section = Section::new("dataset").set("rw", "write");
+        let section = self.shared_out(section, place, files, writers, self.part(place));
         let is_of_blocks = self.is_of_blocks(place);
         let size = if least == most {
             (block * least).to_string()
@@ -161,14 +210,13 @@ impl Dataset {
         let section = section
             .set_if(!is_of_blocks, "filesize", size)
             .set_if(!is_of_blocks, "openfiles", 1)
-            .set_if(!is_of_blocks && self.files > writers, "file_service_type", "sequential")
+            .set_if(!is_of_blocks && each > 1, "file_service_type", "sequential")
             // Files are made when they are opened, not all of them at the begin.
             .set_if(place.kind == Kind::Files, "create_on_open", 1)
             .set_if(place.kind == Kind::Files, "fallocate", "none")
             .set_if(place.kind == Kind::Files, "end_syncfs", 1)
             .set_if(place.kind == Kind::Export, "fsync_on_close", 1);
-        let section = section.set_if(writers > 1, "numjobs", writers).set("group_reporting", 1);
-        place.global().text() + &section.text()
+        section.set_if(writers > 1, "numjobs", writers).set("group_reporting", 1).text()
     }
 
     /// What was written, as a report has it: bytes.
@@ -258,6 +306,39 @@ mod tests {
         let varied =
             Dataset { shape: Shape { block: 10, least: 2, most: 4, per_file: 1 }, files: 1 }.job(&files(), 1);
         assert!(varied.contains("filesize=20-49\n"), "{varied}");
+    }
+
+    #[test]
+    fn objects_of_records_have_parts_of_whole_records() {
+        let resnet = Dataset { shape: Shape::new(114_660, 0, 1251, &objects()), files: 4 };
+        let job = resnet.job(&objects(), 2);
+        assert!(job.contains("bs=15937740\n") && job.contains("http_s3_multipart_size=15937740\n"), "{job}");
+        // Small ones are written at once; so are those that cannot be divided.
+        let small = Dataset { shape: Shape::new(1000, 0, 50, &objects()), files: 4 };
+        let job = small.job(&objects(), 2);
+        assert!(job.contains("bs=50000\n") && !job.contains("multipart"), "{job}");
+        let prime = Dataset { shape: Shape::new(1 << 20, 0, 101, &objects()), files: 4 };
+        let job = prime.job(&objects(), 2);
+        assert!(job.contains("bs=105906176\n") && !job.contains("multipart"), "{job}");
+        assert!(resnet.job(&files(), 2).contains("bs=114660\n"));
+    }
+
+    #[test]
+    fn what_is_left_begins_with_the_file_that_may_be_incomplete() {
+        let dataset = Dataset { shape: Shape::new(1000, 0, 1, &files()), files: 12 };
+        let there = [0, 1, 2, 4, 8, 9, 10, 11];
+        let rest = dataset.rest(3, |file| there.contains(&file));
+        assert_eq!(rest, [2..4, 4..8, 11..12]);
+        assert_eq!(dataset.rest(3, |_| false), [0..4, 4..8, 8..12]);
+        let job = dataset.job_of(&files(), &rest);
+        assert!(
+            job.contains("nrfiles=2\nfilenum_first=2\n") && job.contains("nrfiles=4\nfilenum_first=4\n"),
+            "{job}"
+        );
+        assert!(!job.contains("numjobs"), "{job}");
+        let dataset = Dataset { shape: Shape::new(1000, 0, 1, &objects()), files: 12 };
+        let job = dataset.job_of(&objects(), &rest);
+        assert!(job.contains("filename=/bucket/sample\noffset=2000\nsize=2000\n"), "{job}");
     }
 
     #[test]

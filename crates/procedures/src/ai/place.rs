@@ -53,14 +53,18 @@ impl Place {
         format!("{}{name}", self.prefix)
     }
 
-    /// Options of jobs whose files are objects of this size, which are read and written by parts.
-    pub(crate) fn of_whole_objects(&self, section: Section, bytes: u64) -> Section {
+    /// Options of jobs whose files are objects of this size, which are read and written by parts of that size.
+    pub(crate) fn of_whole_objects(&self, section: Section, bytes: u64, part: u64) -> Section {
         if self.kind != Kind::Objects {
             return section;
         }
-        let is_s3 = self.options.iter().any(|(option, value)| option == "http_mode" && value == "s3");
         let section = section.set("http_object_mode", "range");
-        section.set_if(is_s3 && bytes > PART, "http_s3_multipart_size", part_of(bytes))
+        section.set_if(self.is_s3() && bytes > part, "http_s3_multipart_size", part)
+    }
+
+    /// It has objects of S3, which are written at once or in parts.
+    pub(crate) fn is_s3(&self) -> bool {
+        self.options.iter().any(|(option, value)| option == "http_mode" && value == "s3")
     }
 }
 
@@ -97,8 +101,8 @@ pub(crate) mod tests {
     fn large_objects_have_parts_of_a_size_that_the_store_takes() {
         assert_eq!(part_of(1), 8 << 20);
         assert_eq!(part_of(200 << 30), 21 << 20);
-        let text = objects().of_whole_objects(Section::new("x"), 9 << 20).text();
+        let text = objects().of_whole_objects(Section::new("x"), 9 << 20, PART).text();
         assert_eq!(text, "[x]\nhttp_object_mode=range\nhttp_s3_multipart_size=8388608\n\n");
-        assert_eq!(files().of_whole_objects(Section::new("x"), 9 << 20).text(), "[x]\n\n");
+        assert_eq!(files().of_whole_objects(Section::new("x"), 9 << 20, PART).text(), "[x]\n\n");
     }
 }

@@ -62,7 +62,7 @@ impl Reader {
         let each = dataset.files / workers;
         let is_random = dataset.is_of_blocks(place) || self.is_random_within;
         let section = Section::new("reader").set("rw", if is_random { "randread" } else { "read" });
-        let section = dataset.shared_out(section, place, each);
+        let section = dataset.shared_out(section, place, 0..each, workers, dataset.shape.block);
         let is_shuffled = !dataset.is_of_blocks(place) && each > 1;
         // As long as there is anything left to read in a file, its reader stays with it.
         let stays = if self.is_random_within { "random".to_owned() } else { format!("random:{}", u32::MAX) };
@@ -148,11 +148,30 @@ impl Figures {
     /// As JSON.
     pub fn json(&self, reader: &Reader) -> Value {
         json!({
-            "accelerators": reader.accelerators * self.machines, "utilization": self.utilisation, "steps": self.steps,
+            "accelerators": reader.accelerators * self.machines, "machines": self.machines, "utilization": self.utilisation, "steps": self.steps,
             "samples": self.samples, "samples_per_sec": self.samples_per_second, "bw_bytes": self.bandwidth,
             "read_bytes": self.bytes, "wait_s": self.waited,
             "read_p50_ns": self.read_ns.map(|values| values[0]), "read_p99_ns": self.read_ns.map(|values| values[1]),
         })
+    }
+
+    /// The figures that [`Figures::json`] has kept, with the accelerators of a machine.
+    pub fn kept(value: &Value) -> Option<(u64, Figures)> {
+        let whole = |key: &str| value[key].as_u64();
+        let number = |key: &str| value[key].as_f64();
+        let machines = whole("machines").filter(|machines| *machines > 0)?;
+        let figures = Figures {
+            utilisation: number("utilization"),
+            steps: whole("steps")?,
+            samples: whole("samples")?,
+            samples_per_second: number("samples_per_sec")?,
+            bandwidth: number("bw_bytes")?,
+            bytes: whole("read_bytes")?,
+            waited: number("wait_s")?,
+            read_ns: number("read_p50_ns").zip(number("read_p99_ns")).map(|(p50, p99)| [p50, p99]),
+            machines,
+        };
+        Some((whole("accelerators")? / machines, figures))
     }
 }
 
@@ -223,6 +242,8 @@ mod tests {
         let both = Figures::of(&all).unwrap();
         assert_eq!((both.utilisation, both.samples, both.bandwidth), (Some(60.0), 140, 1000.0));
         assert_eq!(both.read_ns, Some([100.0, 900.0]));
+        assert_eq!(Figures::kept(&both.json(&reader(3))), Some((3, both)));
+        assert_eq!(Figures::kept(&json!({ "steps": 3 })), None);
         assert!(Figures::of(&json!({ "jobs": [{ "jobname": "reader" }] })).is_err());
     }
 }

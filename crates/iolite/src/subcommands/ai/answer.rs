@@ -31,9 +31,10 @@ impl Answer {
 
 /// A file that the result will be written to.
 pub struct File {
-    path: PathBuf,
+    pub path: PathBuf,
     is_page: bool,
-    destination: Destination,
+    /// Open until it has been written.
+    destination: Option<Destination>,
 }
 
 impl File {
@@ -50,19 +51,23 @@ impl File {
             }
         };
         let destination = Destination::open(&path).map_err(|error| format!("--output={name}: {error}"))?;
-        Ok(File { path, is_page, destination })
+        Ok(File { path, is_page, destination: Some(destination) })
     }
 
-    /// Writes a report with the figures of the test.
-    pub fn write(mut self, answer: &Answer) -> Result<(), String> {
+    /// Writes a report with the figures of the test, in the place of what it has.
+    pub fn write(&mut self, answer: &Answer) -> Result<(), String> {
         let told = |why: &dyn std::fmt::Display| format!("--output={}: {why}", self.path.display());
         let report = answer.whole();
         let text = match self.is_page {
             true => iolite_page::of_value(&report).map_err(|why| told(&why))?,
             false => format!("{report:#}\n"),
         };
-        let written = self.destination.write(text.as_bytes(), |file, part| file.write_all(part));
-        written.and_then(|()| self.destination.complete()).map_err(|why| told(&why))
+        let opened = self.destination.take().map_or_else(|| Destination::open(&self.path), Ok);
+        let write = |mut destination: Destination| {
+            destination.write(text.as_bytes(), |file, part| file.write_all(part))?;
+            destination.complete()
+        };
+        opened.and_then(write).map_err(|why| told(&why))
     }
 }
 

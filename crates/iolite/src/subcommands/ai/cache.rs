@@ -2,9 +2,8 @@
 
 use super::Outcome;
 use super::answer::{Answer, table};
-use super::performer::Performer;
+use super::performer::{Performer, announce};
 use super::site::Site;
-use crate::messages::complain;
 use iolite_options::commands::Asked;
 use iolite_page::text::{bandwidth, bytes, count, latency};
 use iolite_procedures::ai::cache::{Cache, Eviction, Figures};
@@ -39,7 +38,7 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
         site.name,
         cache.seconds
     );
-    complain(program, &format_args!("ai: {what}"));
+    announce(program, asked, &what);
     let report = match Performer::new(asked)?.perform(&site.place, &make, Some(&|place| cache.made(place))) {
         Ok(Ok(report)) => report,
         Ok(Err(other)) => return Ok(other),

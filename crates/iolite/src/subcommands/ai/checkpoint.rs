@@ -1,10 +1,9 @@
 //! `iolite ai checkpoint`: ranks write, sync and read back.
 
 use super::answer::{Answer, NOTE, table};
-use super::performer::Performer;
+use super::performer::{Performer, announce};
 use super::site::Site;
 use super::{Outcome, of_option};
-use crate::messages::complain;
 use iolite_options::commands::Asked;
 use iolite_page::text::{bandwidth, bytes};
 use iolite_procedures::ai::checkpoint::{Checkpoint, Layout, Phase};
@@ -36,7 +35,7 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
         bytes(checkpoint.bytes as f64),
         site.name
     );
-    complain(program, &format_args!("ai: {what}"));
+    announce(program, asked, &what);
     let report =
         match Performer::new(asked)?.perform(&site.place, &make, Some(&|place| checkpoint.made(place))) {
             Ok(Ok(report)) => report,
@@ -76,7 +75,9 @@ fn of(asked: &Asked, model: Option<Saved>, site: &Site) -> Result<Checkpoint, St
     let scale = asked.fraction("scale", 0.0, 1000.0)?.unwrap_or(1.0);
     let size = (size as f64 * scale).round() as u64;
     if !(1..=MOST).contains(&size) {
-        return Err(format!("a rank would write {size} bytes; between 1 and {MOST} are possible"));
+        return Err(format!(
+            "--size, --scale: a rank would write {size} bytes; between 1 and {MOST} are possible"
+        ));
     }
     let files = asked.number("files", 1)?;
     let layout = match (asked.value("layout"), files) {

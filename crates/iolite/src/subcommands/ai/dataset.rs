@@ -1,7 +1,7 @@
 //! `iolite ai dataset`: writes samples, which stay; and finds them again.
 
 use super::answer::Answer;
-use super::performer::Performer;
+use super::performer::{Performer, announce};
 use super::site::Site;
 use super::{Outcome, of_option};
 use crate::messages::complain;
@@ -15,6 +15,7 @@ use iolite_procedures::ai::reader::TIMES_MEMORY;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -142,50 +143,82 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
         );
     };
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
-    let writers = asked.number("writers", 1)?.unwrap_or(processors.min(MOST_WRITERS));
-    let make = |place: &Place| dataset.job(place, writers.min(1 << 12));
-    if asked.has("show-job") {
-        return Ok(Outcome::Said(make(&site.place)));
+    let writers = asked.number("writers", 1)?.unwrap_or(processors.min(MOST_WRITERS)).min(1 << 12);
+    let resumes = asked.has("resume");
+    if resumes && site.place.is_on_machines {
+        return Err(
+            "--resume: what other machines have of a dataset is not seen from here; write it again, or call iolite ai dataset on \
+             each of them"
+                .to_owned(),
+        );
+    }
+    if asked.has("show-job") && !resumes {
+        return Ok(Outcome::Said(dataset.job(&site.place, writers)));
     }
     let description = {
         let mut value = dataset.described();
         value["model"] = model(asked)?.map_or(Value::Null, |model| model.name.into());
+        value["writers"] = writers.into();
         value
     };
     // The lock is held to the end.
     let mut _lock = None;
+    let rest;
     if let Some(directory) = &site.directory {
-        match prepare(&site, directory, &dataset, &description)? {
+        match prepare(&site, directory, &dataset, &description, asked)? {
             Prepared::Complete(answer) => return Ok(Outcome::Said(answer)),
-            Prepared::Locked(lock) => _lock = Some(lock),
+            Prepared::Locked(lock, files) => (_lock, rest) = (lock, files),
         }
     } else {
         site.check_server()?;
-        site.check_names(&dataset)?;
+        let there = site.names_there(&dataset, resumes)?;
+        rest = (!there.is_empty()).then(|| dataset.rest(writers, |file| there.contains(&file)));
     }
+    let make = |place: &Place| match &rest {
+        Some(files) => dataset.job_of(place, files),
+        None => dataset.job(place, writers),
+    };
+    if asked.has("show-job") {
+        return Ok(Outcome::Said(make(&site.place)));
+    }
+    let left = rest.as_ref().map(|files| files.iter().map(|files| files.end - files.start).sum());
     let begun = format!(
-        "dataset: {} samples in {} files of about {} are written to {}: {} in all",
+        "dataset: {} samples in {} files of about {} are written to {}: {} in all{}",
         dataset.samples(),
         dataset.files,
         bytes(dataset.shape.file_bytes() as f64),
         site.name,
-        bytes(dataset.bytes() as f64)
+        bytes(dataset.bytes() as f64),
+        left.map_or_else(String::new, |left: u64| format!(
+            "; {} files are there already, and {left} are left",
+            dataset.files - left
+        ))
     );
-    complain(program, &format_args!("ai: {begun}"));
+    announce(program, asked, &begun);
+    if let Some(files) = &rest {
+        // (A file that is written again may become shorter.)
+        remove(&site, |file| files.iter().any(|files| files.contains(&file)), &dataset)?;
+    }
+    let goes_on = "what was written stays, and the same command goes on with it";
     let report = match Performer::new(asked)?.perform(&site.place, &make, None) {
         Ok(Ok(report)) => report,
         Ok(Err(Outcome::Elsewhere)) => return Ok(Outcome::Elsewhere),
+        Ok(Err(other)) if resumes => {
+            complain(program, &format_args!("ai: {}: {goes_on}", site.name));
+            return Ok(other);
+        }
+        Err(why) if resumes => return Err(format!("{}: {why}; {goes_on}", site.name)),
         Ok(Err(other)) => {
-            remove(&site, &dataset)?;
+            remove_all(&site, &dataset)?;
             return Ok(other);
         }
         Err(why) => {
-            let left = remove(&site, &dataset).err();
+            let left = remove_all(&site, &dataset).err();
             let left = left.map(|why| format!("; what was written cannot be removed: {why}"));
             return Err(format!("{}: {why}{}", site.name, left.unwrap_or_default()));
         }
     };
-    let mut written = Dataset::written(&report);
+    let mut written = if rest.is_some() { dataset.bytes() } else { Dataset::written(&report) };
     if let Some(directory) = &site.directory {
         written = check(directory, &dataset)?;
         describe(directory, &description, true)?;
@@ -225,8 +258,9 @@ fn reader_options(asked: &Asked, site: &Site, dataset: &Dataset) -> String {
 enum Prepared {
     /// The dataset is there already, says this answer.
     Complete(String),
-    /// It can be written. Nobody else writes it as long as this file is open.
-    Locked(File),
+    /// It can be written: these files of it (`None` = all of them). Nobody else writes it as long as this file is open; for a
+    /// look, it is not locked.
+    Locked(Option<File>, Option<Vec<Range<u64>>>),
 }
 
 /// Prepares a directory.
@@ -235,8 +269,13 @@ fn prepare(
     directory: &Path,
     dataset: &Dataset,
     description: &Value,
+    asked: &Asked,
 ) -> Result<Prepared, String> {
+    let (resumes, is_shown) = (asked.has("resume"), asked.has("show-job"));
     let told = |error: std::io::Error| format!("{}: {}", site.name, iolite_types::describe_error(&error));
+    if is_shown && !directory.exists() {
+        return Ok(Prepared::Locked(None, None));
+    }
     std::fs::create_dir_all(directory).map_err(told)?;
     let complete = |value: &Value| {
         if !Dataset::of(value).is_ok_and(|there| there == *dataset) {
@@ -264,18 +303,56 @@ fn prepare(
         None if !directory.join(DESCRIPTION).exists() => check_new()?,
         _ => {}
     }
-    let lock = locked(site, directory)?;
+    let lock = if is_shown { None } else { Some(locked(site, directory)?) };
     match found(directory)? {
         Some((_, value)) if value["complete"] == true => return complete(&value),
+        Some((there, value)) if resumes => {
+            let rest = rest_of(site, directory, dataset, (&there, &value), asked)?;
+            let left = rest.iter().map(|files| files.end - files.start).sum::<u64>();
+            site.check_room(directory, left.saturating_mul(dataset.shape.file_bytes()))?;
+            return Ok(Prepared::Locked(lock, Some(rest)));
+        }
         // It was interrupted: all of it is written again.
         Some((there, _)) => {
-            remove_files(site, directory, &there)?;
+            remove_files(site, directory, &there, |_| true)?;
             site.check_room(directory, dataset.bytes())?;
         }
         None => check_new()?,
     }
-    describe(directory, description, false)?;
-    Ok(Prepared::Locked(lock))
+    if !is_shown {
+        describe(directory, description, false)?;
+    }
+    Ok(Prepared::Locked(lock, None))
+}
+
+/// What an interrupted writer has left to be written.
+fn rest_of(
+    site: &Site,
+    directory: &Path,
+    dataset: &Dataset,
+    (there, value): (&Dataset, &Value),
+    asked: &Asked,
+) -> Result<Vec<Range<u64>>, String> {
+    let writers = value["writers"].as_u64().filter(|writers| (1..=1 << 12).contains(writers));
+    let Some(writers) = writers.filter(|_| there == dataset) else {
+        return Err(format!(
+            "--resume: {}: another dataset was interrupted there; take its options, or leave --resume out, which writes this one \
+             in its place",
+            site.name
+        ));
+    };
+    if let Some(other) = asked.number("writers", 1)?.filter(|other| *other != writers) {
+        return Err(format!("--writers={other}: it was begun by {writers}; leave the option out"));
+    }
+    let is_there = |file: u64| {
+        let opened = File::open(directory.join(format!("sample.{file}")));
+        // After a crash of the machine, data of a file may be missing.
+        opened.is_ok_and(|file| {
+            let length = file.metadata().map_or(0, |found| found.len());
+            dataset.has_size(length) && iolite_os::files::first_hole(&file).is_none_or(|hole| hole >= length)
+        })
+    };
+    Ok(dataset.rest(writers, is_there))
 }
 
 /// The description, locked, so that no other writer removes files as those of an interrupted one.
@@ -309,24 +386,34 @@ fn describe(directory: &Path, description: &Value, is_complete: bool) -> Result<
 }
 
 /// Removes what an interrupted run has written.
-fn remove(site: &Site, dataset: &Dataset) -> Result<(), String> {
+fn remove_all(site: &Site, dataset: &Dataset) -> Result<(), String> {
+    remove(site, |_| true, dataset)?;
+    if let Some(directory) = &site.directory {
+        let _ = std::fs::remove_file(directory.join(DESCRIPTION));
+    }
+    Ok(())
+}
+
+/// Removes these files of a dataset, and nothing else.
+fn remove(site: &Site, which: impl Fn(u64) -> bool, dataset: &Dataset) -> Result<(), String> {
     match &site.directory {
-        Some(directory) => {
-            remove_files(site, directory, dataset)?;
-            let _ = std::fs::remove_file(directory.join(DESCRIPTION));
-            Ok(())
-        }
-        None => site.remove(dataset).map(drop),
+        Some(directory) => remove_files(site, directory, dataset, which),
+        None => site.remove(dataset, which).map(drop),
     }
 }
 
-/// Removes the files of a dataset, and nothing else.
-fn remove_files(site: &Site, directory: &Path, dataset: &Dataset) -> Result<(), String> {
+/// Likewise, in a directory.
+fn remove_files(
+    site: &Site,
+    directory: &Path,
+    dataset: &Dataset,
+    which: impl Fn(u64) -> bool,
+) -> Result<(), String> {
     let told = |path: &Path, error: &std::io::Error| {
         format!("{}: {}", path.display(), iolite_types::describe_error(error))
     };
     for entry in std::fs::read_dir(directory).map_err(|error| told(directory, &error))?.flatten() {
-        if dataset.number_of(&site.place, &entry.file_name().to_string_lossy()).is_none() {
+        if !dataset.number_of(&site.place, &entry.file_name().to_string_lossy()).is_some_and(&which) {
             continue;
         }
         match std::fs::remove_file(entry.path()) {

@@ -1,7 +1,8 @@
 //! `iolite ai reader`: reads a dataset for accelerators; searches the largest number of them.
 
-use super::answer::{Answer, NOTE, table};
-use super::performer::Performer;
+use super::super::meta::machines::ranks;
+use super::answer::{Answer, File, NOTE, table};
+use super::performer::{Performer, is_first};
 use super::site::Site;
 use super::{Outcome, dataset, of_option};
 use crate::messages::complain;
@@ -28,7 +29,13 @@ struct Plan {
     is_search: bool,
     least: f64,
     model: Option<Training>,
+    /// Agents, or how many ranks there are.
+    machines: Vec<String>,
 }
+
+/// A number of accelerators that has been tried: its figures, and the report (of a search that goes on, `Null` for those that do
+/// not count).
+type Tried = (Reader, Figures, Value);
 
 impl Plan {
     fn of(asked: &Asked, target: &str) -> Result<Plan, String> {
@@ -46,6 +53,9 @@ impl Plan {
         let compute_us = match (asked.value("compute"), model) {
             (Some(_), _) if asked.has("gpu") => {
                 return Err("--gpu and --compute: both are computing times; give one of them".to_owned());
+            }
+            (Some(time), _) if time.ends_with(|last: char| last.is_ascii_digit()) => {
+                return Err(format!("--compute={time}: the unit is missing, such as {time}ms"));
             }
             (Some(time), _) => of_option("compute", time, commands::microseconds(time))?,
             (None, Some(model)) => of_option("gpu", gpu, model.compute_us(gpu))?,
@@ -69,9 +79,9 @@ impl Plan {
             }
         };
         let is_search = asked.value("accelerators") == Some("max");
-        if is_search && asked.has("mpi") {
+        if !is_search && asked.has("resume") {
             return Err(
-                "--accelerators=max: that takes several runs, and ranks have one; name a number".to_owned()
+                "--resume: one run has nothing to go on with; a search has (--accelerators=max)".to_owned()
             );
         }
         let reader = Reader {
@@ -92,7 +102,11 @@ impl Plan {
         }
         let least = asked.fraction("least", 0.0, 100.0)?;
         let least = least.unwrap_or(model.map_or(LEAST, |model| model.least_percent));
-        let plan = Plan { site, dataset, reader, is_search, least, model };
+        let mut machines: Vec<String> = asked.values("client").map(str::to_owned).collect();
+        if asked.has("mpi") {
+            machines.extend(ranks().map(|ranks| ranks.words()));
+        }
+        let plan = Plan { site, dataset, reader, is_search, least, model, machines };
         plan.check()?;
         Ok(plan)
     }
@@ -119,6 +133,48 @@ impl Plan {
             _ => batches,
         };
         (batches / 2).min(in_all).clamp(1, MOST)
+    }
+
+    /// What the figures of a search depend on.
+    fn conditions(&self) -> Value {
+        let Reader { readers, batch, compute_us, prefetch, epochs, seconds, is_random_within, .. } =
+            self.reader;
+        json!({
+            "target": self.site.name, "machines": self.machines, "direct": self.site.place.is_direct,
+            "dataset": self.dataset.described(), "readers": readers, "batch": batch, "compute_us": compute_us,
+            "prefetch": prefetch, "epochs": epochs, "seconds": seconds, "shuffle_records": is_random_within,
+            "least": self.least,
+        })
+    }
+
+    /// What a search has tried that was interrupted, as its file has it.
+    fn kept(&self, file: Option<&File>) -> Result<Vec<Tried>, String> {
+        let path =
+            file.map(|file| file.path.as_path()).filter(|path| path.extension() == Some("json".as_ref()));
+        let path = path.ok_or("--resume: which search? --output=NAME.json is its file")?;
+        let told = |why: &str| format!("--resume: {}: {why}", path.display());
+        let text = std::fs::read_to_string(path);
+        let text = text.map_err(|error| told(&iolite_types::describe_error(&error)))?;
+        let none = "there is no interrupted search to go on with; leave --resume out";
+        let report: Value = serde_json::from_str(&text).map_err(|_| told(none))?;
+        let kept = &report["iolite"]["ai"];
+        let Some(conditions) = kept["search"].as_object().filter(|_| kept["complete"] == false) else {
+            return Err(told(none));
+        };
+        let own = self.conditions();
+        if let Some((name, value)) = conditions.iter().find(|(name, value)| own[*name] != **value) {
+            return Err(told(&format!(
+                "that search was another one: its {name} is {value}, and not {}",
+                own[name]
+            )));
+        }
+        let each = kept["tried"].as_array().into_iter().flatten().map(|figures| {
+            let (accelerators, of) = Figures::kept(figures)?;
+            let is_result = *figures == kept["result"];
+            let report = if is_result { report.clone() } else { Value::Null };
+            Some((Reader { accelerators, ..self.reader }, of, report))
+        });
+        each.collect::<Option<Vec<_>>>().ok_or_else(|| told("its figures are damaged; leave --resume out"))
     }
 
     /// What a result depends on, in sentences.
@@ -149,7 +205,8 @@ impl Plan {
 
 /// The dataset, and the name of the model that it was made for.
 fn known_dataset(asked: &Asked, site: &Site) -> Result<(Dataset, Option<String>), String> {
-    let given = if asked.has("samples") || asked.has("sample-size") {
+    let given = if ["samples", "sample-size", "deviation", "per-file"].iter().any(|option| asked.has(option))
+    {
         dataset::described(asked, &site.place)?
     } else {
         None
@@ -163,7 +220,7 @@ fn known_dataset(asked: &Asked, site: &Site) -> Result<(Dataset, Option<String>)
     };
     if value["complete"] != true {
         return Err(format!(
-            "{}: the dataset is incomplete, because its writer was killed; the same iolite ai dataset writes it again",
+            "{}: the dataset is incomplete, because its writer was killed; the same iolite ai dataset with --resume goes on",
             site.name
         ));
     }
@@ -178,42 +235,66 @@ fn known_dataset(asked: &Asked, site: &Site) -> Result<(Dataset, Option<String>)
 }
 
 /// Reads.
-pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String> {
+///
+/// `file`: it has what a search has found so far.
+pub fn run(
+    program: &str,
+    asked: &Asked,
+    target: &str,
+    mut file: Option<&mut File>,
+) -> Result<Outcome, String> {
     let mut plan = Plan::of(asked, target)?;
     if asked.has("show-job") {
         return Ok(Outcome::Said(plan.reader.job(&plan.dataset, &plan.site.place)));
     }
+    let mut results =
+        if asked.has("resume") && is_first(asked) { plan.kept(file.as_deref())? } else { Vec::new() };
     plan.site.check_server()?;
-    let mut performer = Performer::new(asked)?;
-    let mut tried: Vec<(u64, bool)> = Vec::new();
-    let mut results: Vec<(Reader, Figures, Value)> = Vec::new();
+    let mut performer = if plan.is_search { Performer::of_several(asked)? } else { Performer::new(asked)? };
     let most = plan.most();
-    while let Some(accelerators) = next(&plan, &tried, most) {
+    while let Some(accelerators) = next(&plan, &results, most) {
         plan.reader.accelerators = accelerators;
         let (reader, dataset) = (plan.reader, plan.dataset);
         let report = match performer.perform(&plan.site.place, &|place| reader.job(&dataset, place), None) {
             Ok(Ok(report)) => report,
-            Ok(Err(other)) => return Ok(other),
+            Ok(Err(Outcome::Elsewhere)) => return Ok(Outcome::Elsewhere),
+            Ok(Err(other)) => {
+                if let Some(file) = file.filter(|_| plan.is_search && !results.is_empty()) {
+                    let name = file.path.display();
+                    let words = format!(
+                        "{name} has what was found so far; --resume goes on with it, if it is a .json"
+                    );
+                    complain(program, &format_args!("ai: {words}"));
+                }
+                return Ok(other);
+            }
             Err(why) => return Err(format!("{}: {why}", plan.site.name)),
         };
         let figures = Figures::of(&report)?;
-        let is_held = figures.reaches(plan.least) == Some(true);
         if plan.is_search {
             let what = format!("ai: {}: {}", these(accelerators), busy(&figures));
             complain(program, &format_args!("{what}"));
         }
-        tried.push((accelerators, is_held));
         results.push((plan.reader, figures, report));
+        if let Some(file) = file.as_mut().filter(|file| plan.is_search && file.path.is_file()) {
+            file.write(&answer(&plan, &results, most, false)?)?;
+        }
     }
-    Ok(Outcome::Answered(Box::new(answer(&plan, &tried, results, most)?)))
+    Ok(Outcome::Answered(Box::new(answer(&plan, &results, most, true)?)))
 }
 
 /// The number to try next.
-fn next(plan: &Plan, tried: &[(u64, bool)], most: u64) -> Option<u64> {
+fn next(plan: &Plan, results: &[Tried], most: u64) -> Option<u64> {
     match plan.is_search {
-        true => search::next(tried, most),
-        false => tried.is_empty().then_some(plan.reader.accelerators),
+        true => search::next(&tried(plan, results), most),
+        false => results.is_empty().then_some(plan.reader.accelerators),
     }
+}
+
+/// Which numbers were kept busy.
+fn tried(plan: &Plan, results: &[Tried]) -> Vec<(u64, bool)> {
+    let is_held = |figures: &Figures| figures.reaches(plan.least) == Some(true);
+    results.iter().map(|(reader, figures, _)| (reader.accelerators, is_held(figures))).collect()
 }
 
 /// So many accelerators.
@@ -232,23 +313,17 @@ fn busy(figures: &Figures) -> String {
 }
 
 /// The answer: of a search, about the largest number that was kept busy, or else about one.
-fn answer(
-    plan: &Plan,
-    tried: &[(u64, bool)],
-    results: Vec<(Reader, Figures, Value)>,
-    most: u64,
-) -> Result<Answer, String> {
-    let held = search::held(tried);
-    let counts = |(reader, ..): &&(Reader, Figures, Value)| Some(reader.accelerators) == held;
+fn answer(plan: &Plan, results: &[Tried], most: u64, is_complete: bool) -> Result<Answer, String> {
+    let held = search::held(&tried(plan, results));
+    let counts = |(reader, ..): &&Tried| Some(reader.accelerators) == held;
     let (reader, figures, report) =
         results.iter().find(counts).or(results.first()).ok_or("nothing was measured")?.clone();
     let mut text = String::new();
-    let model =
-        plan.model.map_or_else(|| "samples".to_owned(), |model| format!("{} ({SOURCE})", model.title));
+    let model = plan.model.map_or_else(String::new, |model| format!("{} ({SOURCE}), ", model.title));
     let each = if plan.site.place.is_on_machines { " on each machine" } else { "" };
     line!(
         text,
-        "{}: {model}, {} samples in {} files{each}; batches of {}, computed in {} ms; {} readers\n",
+        "{}: {model}{} samples in {} files{each}; batches of {}, computed in {} ms; {} readers\n",
         plan.site.name,
         plan.dataset.samples(),
         plan.dataset.files,
@@ -261,31 +336,38 @@ fn answer(
             .map(str::to_owned)
             .to_vec(),
     ];
-    let mut shown: Vec<&(Reader, Figures, Value)> = results.iter().collect();
+    let mut shown: Vec<&Tried> = results.iter().collect();
     shown.sort_by_key(|(reader, ..)| reader.accelerators);
     rows.extend(shown.iter().map(|(reader, figures, _)| row(reader, figures)));
     text += &table(&rows);
     text.push('\n');
-    line!(text, "{}", verdict(plan, held, &results, most));
+    match is_complete {
+        true => line!(text, "{}", verdict(plan, held, results, most)),
+        false => line!(text, "The search is not complete."),
+    }
     let remarks = plan.remarks(&figures);
     for remark in &remarks {
         line!(text, "Note: {remark}.");
     }
     line!(text, "{NOTE}");
     let searched: Vec<Value> = shown.iter().map(|(reader, figures, _)| figures.json(reader)).collect();
-    let value = json!({
+    let mut value = json!({
         "test": "reader", "target": plan.site.name, "model": plan.model.map(|model| model.name),
         "dataset": plan.dataset.described(), "samples": plan.dataset.samples(),
         "batch": reader.batch, "compute_us": reader.compute_us, "prefetch": reader.prefetch,
         "readers": reader.workers(&plan.dataset), "least_utilization": plan.least,
         "result": figures.json(&reader), "reaches_least": figures.reaches(plan.least), "tried": searched,
-        "most_accelerators": plan.is_search.then_some(held).flatten(), "notes": remarks, "about": NOTE,
+        "most_accelerators": held.filter(|_| plan.is_search && is_complete), "notes": remarks, "about": NOTE,
     });
+    if plan.is_search {
+        value["search"] = plan.conditions();
+        value["complete"] = is_complete.into();
+    }
     Ok(Answer { text, value, report, status: 0 })
 }
 
 /// What the figures mean, in a sentence.
-fn verdict(plan: &Plan, held: Option<u64>, results: &[(Reader, Figures, Value)], most: u64) -> String {
+fn verdict(plan: &Plan, held: Option<u64>, results: &[Tried], most: u64) -> String {
     let least = plan.least;
     let too_few = format!(
         "too few steps to tell (fewer than {} of each machine); take more samples, --epochs or --seconds",

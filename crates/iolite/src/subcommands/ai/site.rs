@@ -13,6 +13,7 @@ use iolite_options::commands::Asked;
 use iolite_page::text::bytes;
 use iolite_procedures::ai::dataset::Dataset;
 use iolite_procedures::ai::place::{Kind, Place};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// How names begin that are removed.
@@ -204,9 +205,10 @@ impl Site {
             .map_or(Ok(()), |remote| remote.check().map_err(|why| format!("{}: {why}", self.name)))
     }
 
-    /// Checks that none of the names of a dataset is on the server: it would be overwritten, and removed after `^C`.
-    pub fn check_names(&mut self, dataset: &Dataset) -> Result<(), String> {
-        let Some(remote) = &mut self.remote else { return Ok(()) };
+    /// The files of a dataset that are on the server. Unless it goes on with them, there must be none: they would be overwritten,
+    /// and removed after `^C`.
+    pub fn names_there(&mut self, dataset: &Dataset, resumes: bool) -> Result<HashSet<u64>, String> {
+        let Some(remote) = &mut self.remote else { return Ok(HashSet::new()) };
         let told = |why: String| format!("{}: {why}", self.name);
         if remote.without_lists().is_some() {
             return Err(told(
@@ -215,19 +217,24 @@ impl Site {
                     .to_owned(),
             ));
         }
-        let is_one = |name: &str| dataset.number_of(&self.place, without_machine(name)).is_some();
-        match remote.first_name(is_one).map_err(told)? {
-            Some(name) => {
-                Err(told(format!("{name} is there already; name another prefix or export, or remove it")))
+        let number = |name: &str| dataset.number_of(&self.place, without_machine(name));
+        let names = remote.current_names(|name| number(name).is_some()).map_err(told)?;
+        match names.first() {
+            Some(name) if !resumes => Err(told(format!(
+                "{name} is there already; name another prefix or export, remove it, or go on with what an interrupted iolite ai \
+                 dataset has written (--resume)"
+            ))),
+            _ => {
+                let prefix = remote.place.trim_start_matches('/');
+                Ok(names.iter().filter_map(|name| number(name.strip_prefix(prefix)?)).collect())
             }
-            None => Ok(()),
         }
     }
 
-    /// Removes the names of a dataset from the server, and nothing else.
-    pub fn remove(&self, dataset: &Dataset) -> Result<u64, String> {
+    /// Removes these files of a dataset from the server, and nothing else.
+    pub fn remove(&self, dataset: &Dataset, which: impl Fn(u64) -> bool) -> Result<u64, String> {
         let Some(remote) = &self.remote else { return Ok(0) };
-        let is_one = |name: &str| dataset.number_of(&self.place, without_machine(name)).is_some();
+        let is_one = |name: &str| dataset.number_of(&self.place, without_machine(name)).is_some_and(&which);
         let removed = remote.remove_names(is_one);
         removed.map_err(|why| format!("{}: {why}", self.name))
     }
@@ -280,13 +287,63 @@ pub fn clean(target: &str) -> Result<String, String> {
         return Ok(format!("{name}: {removed} objects or files removed whose names begin with {start}\n"));
     }
     let found = OwnDirectory::left(path, &OF_AI).map_err(|why| format!("--clean: {why}"))?;
-    if found.is_empty() {
-        return Ok(format!("{target}: no test has left anything here\n"));
-    }
     let mut text = String::new();
     for left in found {
         left.remove()?;
         text += &format!("{}: removed; a test that was killed had left it\n", left.path.display());
     }
+    // This machine may have worked for another one, or be one of several.
+    let mut files = 0;
+    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if !is_file || !is_of_machine(&entry.file_name().to_string_lossy()) {
+            continue;
+        }
+        match std::fs::remove_file(entry.path()) {
+            Ok(()) => files += 1,
+            // (The machines may share the directory.)
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => {
+                let why = iolite_types::describe_error(&error);
+                return Err(format!("--clean: {}: {why}", entry.path().display()));
+            }
+        }
+    }
+    if files > 0 {
+        text += &format!("{target}: {files} files removed that killed tests of several machines had left\n");
+    }
+    if text.is_empty() {
+        text = format!("{target}: no test has left anything here\n");
+    }
     Ok(text)
+}
+
+/// Whether a file is one that a test makes on several machines: `iolite-ai.NUMBER.m1.rank.0.0`.
+fn is_of_machine(name: &str) -> bool {
+    let Some((number, name)) = name.strip_prefix(OF_AI.prefix).and_then(|rest| rest.split_once('.')) else {
+        return false;
+    };
+    let own = without_machine(name);
+    number.bytes().all(|byte| byte.is_ascii_digit()) && own.len() < name.len() && (OF_AI.is_own)(own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_tests_on_several_machines() {
+        for own in ["iolite-ai.7.m0.rank.0.0", "iolite-ai.12.rank-3.checkpoint", "iolite-ai.1.m10.new.2.5"] {
+            assert!(is_of_machine(own), "{own}");
+        }
+        for other in [
+            "iolite-ai.7",
+            "iolite-ai.7.rank.0",
+            "iolite-ai.x.m0.rank.0",
+            "iolite-ai.7.m0.thesis",
+            "m0.rank.0.0",
+        ] {
+            assert!(!is_of_machine(other), "{other}");
+        }
+    }
 }

@@ -69,7 +69,7 @@ pub fn text(outcome: &Outcome) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
     let mut text = format!("{}\n\n", headline(outcome));
-    for row in &rows {
+    for row in rows.iter().filter(|_| !outcome.done.is_empty()) {
         let mut words = String::new();
         for (column, cell) in row.iter().enumerate() {
             match column {

@@ -42,7 +42,9 @@ pub fn setup(asked: &Asked, target: &Path, machines: &Machines) -> Result<Setup,
         Some(text) => {
             let time = microseconds(text).map_err(|why| format!("--time={text}: {why}"))?;
             if time < 1000 {
-                return Err(format!("--time={text}: a phase needs at least a millisecond"));
+                return Err(format!(
+                    "--time={text}: a phase needs at least a millisecond; units are us, ms, s, m, h"
+                ));
             }
             Some(time as f64 / 1e6)
         }

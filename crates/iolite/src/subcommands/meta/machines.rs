@@ -162,14 +162,15 @@ fn told(error: std::io::Error) -> String {
     format!("there is no memory for a file: {error}")
 }
 
+/// The ranks of the launcher that has started this process.
 #[cfg(feature = "agents")]
-fn ranks() -> Result<Machines, String> {
+pub fn ranks() -> Result<Machines, String> {
     let (rank, size) = iolite_remote::ranks::place_by_environment().map_err(|why| format!("--mpi: {why}"))?;
     Ok(Machines::Ranks { rank, size })
 }
 
 #[cfg(not(feature = "agents"))]
-fn ranks() -> Result<Machines, String> {
+pub fn ranks() -> Result<Machines, String> {
     Err("--mpi: this program was built without agents".to_owned())
 }
 
@@ -189,13 +190,15 @@ pub fn meeting(own: &Path, run: u32) -> PathBuf {
     own.join(format!("meet-{run}"))
 }
 
-/// What a rank does that is not the first one: it takes part in the runs, until the test is over.
-pub fn follow(target: &Path, setup: &Setup, machines: &Machines) -> Result<u8, String> {
-    let own = common_name(target);
-    let mut runner = Runner::new().map_err(|error| format!("signals cannot be received: {error}"))?;
-    let setup = Setup { directory: own.display().to_string(), ..setup.clone() };
+/// What a rank does that is not the first one: it takes part in the runs, each of which has a meeting in this directory, until the
+/// test is over and the directory is gone.
+pub fn follow(
+    own: &Path,
+    runner: &mut Runner,
+    attend: &mut dyn FnMut(&Path, &mut Runner) -> Result<End, String>,
+) -> Result<u8, String> {
     for run in 0.. {
-        let meeting = meeting(&own, run);
+        let meeting = meeting(own, run);
         let patience = if own.exists() { LONG_PATIENCE } else { PATIENCE };
         let until = Instant::now() + patience;
         loop {
@@ -217,10 +220,10 @@ pub fn follow(target: &Path, setup: &Setup, machines: &Machines) -> Result<u8, S
             }
             std::thread::sleep(LOOK);
         }
-        match machines.ready(&setup, Vec::new(), &meeting)?.perform(&mut runner)? {
-            (End::Interrupted, _) => return Ok(crate::exit_status::INTERRUPTED),
+        match attend(&meeting, runner)? {
+            End::Interrupted => return Ok(crate::exit_status::INTERRUPTED),
             // Rank 0 has the report, and says what failed.
-            (End::Done | End::Doubtful(_) | End::Failed(_), _) => {}
+            End::Done | End::Doubtful(_) | End::Failed(_) => {}
         }
     }
     Ok(0)

@@ -9,16 +9,13 @@ const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}\
 th,td{padding:.3em .6em;text-align:right;border-bottom:1px solid #d8dee4;white-space:nowrap}\
 th:first-child,td:first-child,th:last-child,td:last-child{text-align:left}\
-.scroll{overflow-x:auto}.bar{fill:#4878a8}.failed{color:#a4262c}svg{display:block}figure{margin:1em 0}\
-figcaption{font-weight:600}text{font:12px system-ui,sans-serif;fill:currentColor}\
+.scroll{overflow-x:auto}.failed{color:#a4262c}figure{margin:1em 0}figcaption{font-weight:600}\
+.worker{display:grid;grid-template-columns:clamp(4em,20%,16em) minmax(0,1fr) 6em;gap:.5em;font-size:12px;line-height:1.5}\
+.worker *{overflow:hidden;text-overflow:ellipsis;white-space:nowrap}.worker i{background:#4878a8;margin:2px 0}\
 @media(prefers-color-scheme:dark){body{color:#dde3ea;background:#14181d}th,td{border-color:#333b44}}";
 
 /// The most workers that are drawn one by one.
 const MOST_DRAWN: usize = 64;
-/// Height of a bar with its distance to the next, and the widths of names and bars, in pixels.
-const ROW: usize = 18;
-const NAMES: usize = 220;
-const BARS: f64 = 560.0;
 
 /// The page.
 pub fn page(outcome: &Outcome) -> String {
@@ -33,7 +30,7 @@ pub fn page(outcome: &Outcome) -> String {
         let class = if remark.starts_with("failed") { " class=\"failed\"" } else { "" };
         line!(page, "<p{class}>{}</p>", escaped(&remark));
     }
-    page += "<div class=\"scroll\"><table>\n<thead><tr>";
+    page += "<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>";
     COLUMNS.iter().for_each(|column| page += &format!("<th>{column}</th>"));
     page += "</tr></thead>\n<tbody>\n";
     for done in &outcome.done {
@@ -58,22 +55,14 @@ fn workers(page: &mut String, done: &Done) {
         more => format!(" (and {more} more workers)"),
     };
     line!(page, "<figure><figcaption>{}: {}{more}</figcaption>", done.phase.name(), done.phase.about());
-    let (height, width) = (drawn.len() * ROW, NAMES + BARS as usize + 120);
-    line!(page, "<svg role=\"img\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">");
-    for (row, worker) in drawn.iter().enumerate() {
-        let (top, length) = (row * ROW, worker.rate() / most * BARS);
+    for worker in drawn {
         line!(
             page,
-            "<text x=\"0\" y=\"{}\">{}</text><rect class=\"bar\" x=\"{NAMES}\" y=\"{}\" width=\"{length:.1}\" \
-             height=\"{}\"/><text x=\"{:.1}\" y=\"{}\">{}/s</text>",
-            top + 13,
+            "<div class=\"worker\"><span>{}</span><i style=\"width:{:.1}%\"></i><span>{}/s</span></div>",
             escaped(&worker.name),
-            top + 2,
-            ROW - 4,
-            NAMES as f64 + length + 6.0,
-            top + 13,
+            worker.rate() / most * 100.0,
             count(worker.rate())
         );
     }
-    page.push_str("</svg></figure>\n");
+    page.push_str("</figure>\n");
 }
