@@ -26,6 +26,11 @@ impl ServerTimeout {
         self.heard = Instant::now();
     }
 
+    /// The limit, if there is one.
+    pub(crate) fn limit(&self) -> Option<Duration> {
+        Some(self.limit).filter(|limit| *limit != UNLIMITED)
+    }
+
     /// How much longer it may be silent.
     pub(crate) fn left(&self) -> Duration {
         self.limit.saturating_sub(self.heard.elapsed())

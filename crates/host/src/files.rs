@@ -208,29 +208,9 @@ pub(crate) fn device_size(path: &Path) -> Result<u64, Refusal> {
 /// All regular files below a directory, sorted.
 pub(crate) fn list(directory: &Path) -> Result<Vec<PathBuf>, Refusal> {
     let mut files = Vec::new();
-    let names = directory.file_name().map_or(&b""[..], OsStrExt::as_bytes);
-    if names.contains(&b'*') && !directory.exists() {
-        let within = directory.parent().filter(|path| !path.as_os_str().is_empty());
-        for entry in fs::read_dir(within.unwrap_or(Path::new(".")))? {
-            let entry = entry?;
-            if entry.file_type()?.is_file() && matches(names, entry.file_name().as_bytes()) {
-                files.push(entry.path());
-            }
-        }
-    } else {
-        collect(directory, &mut files)?;
-    }
+    collect(directory, &mut files)?;
     files.sort();
     Ok(files)
-}
-
-/// Whether a name is one of a pattern, in which `*` is any part.
-fn matches(pattern: &[u8], name: &[u8]) -> bool {
-    match pattern.split_first() {
-        None => name.is_empty(),
-        Some((b'*', rest)) => (0..=name.len()).any(|from| matches(rest, &name[from..])),
-        Some((letter, rest)) => name.first() == Some(letter) && matches(rest, &name[1..]),
-    }
 }
 
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
@@ -309,31 +289,6 @@ mod tests {
         fs::write(&file, "123").unwrap();
         assert_eq!(look(&file).unwrap().unwrap().bytes, 3);
         assert_eq!(look(&file.join("g")), Err(Refusal::of(libc::ENOTDIR)));
-    }
-
-    #[test]
-    fn a_pattern_lists_the_files_of_its_directory() {
-        let directory = tempfile::tempdir().unwrap();
-        for name in ["a.1.x", "a.2.y", "b.1.x", "a"] {
-            fs::write(directory.path().join(name), "").unwrap();
-        }
-        fs::create_dir(directory.path().join("a.3.x")).unwrap();
-        fs::write(directory.path().join("a.3.x/a.4.x"), "").unwrap();
-        let listed = |pattern: &str| {
-            let found = list(&directory.path().join(pattern)).unwrap();
-            found
-                .iter()
-                .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(listed("a.*.*"), ["a.1.x", "a.2.y"]);
-        assert_eq!(listed("*.x"), ["a.1.x", "b.1.x"]);
-        assert_eq!(listed("*"), ["a", "a.1.x", "a.2.y", "b.1.x"]);
-        assert!(listed("c*").is_empty());
-        // A directory of that very name.
-        fs::create_dir(directory.path().join("d*")).unwrap();
-        fs::write(directory.path().join("d*/e"), "").unwrap();
-        assert_eq!(listed("d*"), ["e"]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
 
 /// An address or an interface of this machine, from which sockets connect (`bind`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,22 +68,32 @@ impl LocalEnd {
         }
     }
 
-    /// Connects to an address from here, and waits for that as long as the system does.
+    /// Connects to an address from here, and waits for that as long as the system does, or for this time.
     ///
     /// # Errors
     /// The connection is refused, or cannot come from here.
-    pub fn connect(&self, to: SocketAddr) -> io::Result<TcpStream> {
+    pub fn connect(&self, to: SocketAddr, limit: Option<Duration>) -> io::Result<TcpStream> {
         let family = if to.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
         // SAFETY: takes nothing but integers.
         let socket = check(unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })?;
         // SAFETY: it was opened just now, and nothing else owns it.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         self.bind(&socket)?;
-        with_raw(to, |raw, length| {
+        let stream = TcpStream::from(socket);
+        // On Linux, the limit of sending is also that of connecting.
+        stream.set_write_timeout(limit)?;
+        let connected = with_raw(to, |raw, length| {
             // SAFETY: the address has this length, and outlives the call.
-            unsafe { libc::connect(socket.as_raw_fd(), raw, length) }
-        })?;
-        Ok(TcpStream::from(socket))
+            unsafe { libc::connect(stream.as_raw_fd(), raw, length) }
+        });
+        match connected {
+            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {
+                return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT));
+            }
+            other => other?,
+        };
+        stream.set_write_timeout(None)?;
+        Ok(stream)
     }
 
     /// Makes the connection of a socket, which has none yet, come from here.
@@ -156,7 +167,7 @@ mod tests {
             let source = LocalEnd::of_machine(name).unwrap();
             let there = listener.local_addr().unwrap();
             assert!(source.reaches(there.ip()));
-            let stream = source.connect(there).unwrap();
+            let stream = source.connect(there, None).unwrap();
             assert_eq!(listener.accept().unwrap().1, stream.local_addr().unwrap());
             assert_eq!(stream.local_addr().unwrap().ip().to_string(), from);
         }

@@ -91,7 +91,11 @@ unsafe extern "C" fn over(data: *mut c_void, error: *mut c_int) -> c_int {
 
 /// Connects to the server of a URI from here, because the library connects from wherever the system chooses. Returns the name of the
 /// export, too.
-fn from(source: &LocalEnd, uri: &str) -> Result<(TcpStream, CString), (i32, String)> {
+fn from(
+    source: &LocalEnd,
+    uri: &str,
+    silence: &ServerTimeout,
+) -> Result<(TcpStream, CString), (i32, String)> {
     /// The port of NBD.
     const USUAL: u16 = 10809;
     let invalid = |why: &str| (libc::EINVAL, format!("bind={source}: {why}"));
@@ -117,7 +121,7 @@ fn from(source: &LocalEnd, uri: &str) -> Result<(TcpStream, CString), (i32, Stri
     let name = if name.is_empty() { "localhost" } else { name };
     let mut last = io::Error::from_raw_os_error(libc::EADDRNOTAVAIL);
     for address in (name, port).to_socket_addrs().map_err(told)?.filter(|to| source.reaches(to.ip())) {
-        match source.connect(address) {
+        match source.connect(address, silence.limit()) {
             Ok(socket) => {
                 let _ = socket.set_nodelay(true);
                 return Ok((socket, export));
@@ -168,8 +172,8 @@ impl Connection {
             can_flush: false,
             can_fua: false,
         };
-        let socket =
-            source.map(|source| from(source, uri)).transpose().map_err(|(errno, why)| refused(errno, why))?;
+        let socket = source.map(|source| from(source, uri, &connection.silence)).transpose();
+        let socket = socket.map_err(|(errno, why)| refused(errno, why))?;
         connection.open(&address, socket).map_err(|(errno, why)| refused(errno, why))?;
         Ok(connection)
     }

@@ -10,12 +10,10 @@
 //! | datasets and their descriptions; readers | `ai/dataset.rs`, `ai/reader.rs` |
 //! | checkpoints; caches | `ai/checkpoint.rs`, `ai/cache.rs` |
 //! | the answer, as text and files | `ai/answer.rs` |
-//! | `--clean` | `ai/clean.rs` |
 
 mod answer;
 mod cache;
 mod checkpoint;
-mod clean;
 mod dataset;
 mod performer;
 mod reader;
@@ -89,17 +87,24 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         }
     };
     if asked.has("clean") {
-        return clean::run(asked, &target);
+        // Names are told from those of others here; on other machines, jobs would remove them.
+        if asked.has("client") || asked.has("mpi") {
+            let option = if asked.has("client") { "client" } else { "mpi" };
+            return Err(format!(
+                "--{option}: --clean works on this machine; call iolite ai kv --clean {target} on each (mpirun does, without --mpi)"
+            ));
+        }
+        return site::clean(&target).map(|text| (text, 0));
     }
     // (Of ranks, the first one has the result.)
-    let mut file = match performer::is_first(asked) {
+    let file = match performer::is_first(asked) {
         true => asked.value("output").map(File::open).transpose()?,
         false => None,
     };
     let saving = Saving::of_subcommand(asked, "ai", &|_| Ok(()))?;
     let outcome = match &*what {
         "dataset" => dataset::run(program, asked, &target),
-        "reader" => reader::run(program, asked, &target, file.as_mut()),
+        "reader" => reader::run(program, asked, &target, file.as_ref()),
         "checkpoint" => checkpoint::run(program, asked, &target),
         _ => cache::run(program, asked, &target),
     }?;

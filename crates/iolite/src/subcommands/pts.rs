@@ -51,6 +51,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         None => Place::Usual(target.usual_place()),
     };
     let plan = described(&target, &choices);
+    let saving = Saving::of_subcommand(asked, "pts", &|_| Ok(()))?;
     let directory = if is_resumed {
         Directory::resume(place, "pts", plan)?
     } else {
@@ -65,7 +66,6 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
             directory.path.display()
         ));
     }
-    let saving = Saving::of_subcommand(asked, "pts", &|_| Ok(()))?;
     let course = Course::new(program, target, choices, directory)?;
     match course.perform()? {
         End::Through(result) => {

@@ -302,17 +302,21 @@ fn an_interrupted_search_goes_on() {
     assert!(tried(&whole) > 2, "{whole}");
     run(dir.path(), &format!("{line} --resume")).refused().says("there is no interrupted search");
     // As it was after two of them.
-    let path = dir.path().join("r.json");
-    let mut report: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let (path, part) = (dir.path().join("r.json"), dir.path().join("r.json.part"));
+    assert!(!part.exists());
+    let complete = fs::read_to_string(&path).unwrap();
+    let mut report: Value = serde_json::from_str(&complete).unwrap();
     let ai = &mut report["iolite"]["ai"];
     ai["complete"] = false.into();
     ai["tried"].as_array_mut().unwrap().truncate(2);
     ai["result"] = ai["tried"][1].clone();
-    fs::write(&path, report.to_string()).unwrap();
+    fs::write(&part, report.to_string()).unwrap();
     run(dir.path(), &line.replace("batch=2", "batch=1").replace(" --output", " --resume --output"))
         .refused()
         .says("that search was another one: its batch is 2, and not 1");
+    assert_eq!(fs::read_to_string(&path).unwrap(), complete, "a refusal loses no result");
     let rest = run(dir.path(), &format!("{line} --resume")).ok();
+    assert!(!part.exists());
     let found: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
     let found = &found["iolite"]["ai"];
     assert_eq!((&found["complete"], &found["tried"][0]), (&true.into(), &report["iolite"]["ai"]["tried"][0]));
@@ -321,7 +325,7 @@ fn an_interrupted_search_goes_on() {
     // What a search that is interrupted leaves in its file.
     let line = line.replace("--least=1", "--least=1 --seconds=1").replace("r.json", "s.json");
     let mut running = Running::of_ours(dir.path(), &[], &line);
-    let kept = dir.path().join("s.json");
+    let kept = dir.path().join("s.json.part");
     running.wait_until("the first figures", |_| fs::metadata(&kept).is_ok_and(|found| found.len() > 0));
     send(running.pid(), libc::SIGINT);
     assert_eq!(running.wait().code(), 128);
@@ -528,31 +532,6 @@ fn objects_are_samples_checkpoints_and_blocks() {
 }
 
 #[test]
-fn a_dataset_on_a_server_goes_on() {
-    let dir = scratch();
-    let store = S3::start(dir.path());
-    let environment = store.environment();
-    let start = |line: &str| Running::of_ours(dir.path(), &environment, line);
-    let make = "ai dataset s3://bkt --sample-size=20m --samples=6 --writers=2";
-    let slow = make.replace("--samples=6", "--samples=200");
-    let mut running = start(&format!("{slow} --resume"));
-    running.wait_until("some samples", |_| store.count() > 3);
-    send(running.pid(), libc::SIGINT);
-    assert!(running.wait().stderr.contains("the same command goes on"));
-    let there = store.count();
-    assert!(there > 3);
-    start(&slow).wait().refused().says("--resume");
-    let shown = start(&format!("{slow} --resume --show-job")).wait().ok();
-    assert!(!shown.stdout.contains("numjobs"), "{shown}");
-    assert_eq!(store.count(), there, "nothing is written or removed for a look");
-    // A dataset of six samples, three of each writer: its first ones are there.
-    let ended = start(&format!("{make} --resume")).wait().ok();
-    assert!(ended.stderr.contains("files are there already"), "{ended}");
-    let read = "ai reader s3://bkt --sample-size=20m --samples=6 --batch=3 --compute=1ms --readers=1 --output-format=json";
-    assert_eq!(figures(start(read).wait())["result"]["read_bytes"], (6 * 20) << 20);
-}
-
-#[test]
 fn versions_of_a_bucket_are_removed_as_well() {
     let dir = scratch();
     let store = S3::start(dir.path());
@@ -618,13 +597,9 @@ fn an_export_has_datasets_checkpoints_and_caches() {
     let run = |line: &str| run(dir.path(), &line.replace("URL", &url));
     run("ai dataset URL --sample-size=64k --samples=6 --writers=1").ok();
     assert_eq!(names(&server.export()).len(), 6);
-    // One that was interrupted in its fourth file goes on.
-    for gone in [4, 5] {
-        fs::remove_file(server.export().join(format!("sample.{gone}"))).unwrap();
-    }
-    fs::write(server.export().join("sample.3"), "cut").unwrap();
-    let ended = run("ai dataset URL --sample-size=64k --samples=6 --writers=1 --resume").ok();
-    assert!(ended.stderr.contains("3 files are there already, and 3 are left"), "{ended}");
+    run("ai dataset URL --sample-size=64k --samples=6 --resume")
+        .refused()
+        .says("a server keeps no description");
     let read = figures(run(
         "ai reader URL --sample-size=64k --samples=6 --readers=2 --batch=2 --compute=1ms --output-format=json",
     ));
@@ -683,30 +658,22 @@ fn an_interrupted_test_leaves_nothing_on_other_machines() {
 }
 
 #[test]
-fn what_killed_tests_left_on_machines_is_cleaned() {
+fn what_killed_tests_left_for_machines_is_cleaned() {
     let dir = scratch();
-    let shared = dir.path().join("shared");
-    fs::create_dir(&shared).unwrap();
-    let agents = ["a", "b"].map(|name| Agent::on_socket(dir.path(), name));
-    let [a, b] = agents.each_ref().map(Agent::client);
-    let path = shared.display();
-    let others = ["iolite-ai.notes", "iolite-ai.7", "m0.sample.0", "thesis"];
+    let others = ["iolite-ai.7", "iolite-ai.notes", "iolite-ai.report.v1.json", "m0.sample.0", "thesis"];
     let left = ["iolite-ai.7.m0.rank.0.0", "iolite-ai.7.m1.new.2.0", "iolite-ai.8.rank-3.checkpoint"];
-    for clients in [format!("{a} {b}"), String::new()] {
-        for name in left.iter().chain(&others) {
-            fs::write(shared.join(name), if name.ends_with('0') { "" } else { "data" }).unwrap();
-        }
-        let cleaned = run(dir.path(), &format!("ai kv --clean {path} {clients}")).ok();
-        assert!(cleaned.stdout.contains("3 files removed"), "{cleaned}");
-        let mut expected = others.to_vec();
-        expected.sort_unstable();
-        assert_eq!(names(&shared), expected);
-        run(dir.path(), &format!("ai kv --clean {path} {clients}")).ok();
+    for name in left.iter().chain(&others) {
+        fs::write(dir.path().join(name), if name.ends_with('0') { "" } else { "data" }).unwrap();
     }
-    run(dir.path(), &format!("ai kv --clean s3://bkt/x {a}")).refused().says("is cleaned from here");
-    run(dir.path(), &format!("ai kv --clean {path} --mpi=auto"))
-        .refused()
-        .says("mpirun iolite ai kv --clean");
+    let cleaned = run(dir.path(), "ai kv --clean .").ok();
+    assert!(cleaned.stdout.contains("3 files removed"), "{cleaned}");
+    assert_eq!(names(dir.path()), others);
+    run(dir.path(), "ai kv --clean .").ok().says("no test has left anything here");
+    for option in ["--client=a", "--mpi=auto"] {
+        run(dir.path(), &format!("ai kv --clean . {option}"))
+            .refused()
+            .says("call iolite ai kv --clean . on each");
+    }
 }
 
 #[test]

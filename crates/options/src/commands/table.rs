@@ -117,11 +117,7 @@ pub static ALL: &[Command] = &[
                 "dataset: keep what is written when interrupted, and go on with it; reader with --accelerators=max: go on with the search that --output=NAME.json has kept",
             ),
             word("show-job", "", "Measure nothing: print the jobs as a job file, for iolite FILE"),
-            word(
-                "clean",
-                "",
-                "Measure nothing: remove what killed tests have left in the target, here or on the machines of --client",
-            ),
+            word("clean", "", "Measure nothing: remove what killed tests have left in the target"),
         ],
     },
     Command {

@@ -60,7 +60,7 @@ pub static NAMES: &[Definition] = &[
     files("unique_filename", Kind::Bool, "Put the address of the client into file names when it runs on a server")
         .default("1")
         .lands(put!(files.unique_filename, boolean())),
-    files("opendir", Kind::Str, "Use every file below this directory; or, of DIR/*.NAME, the files of DIR with such names")
+    files("opendir", Kind::Str, "Use every file below this directory")
         .names_files(|job| in_files(job, || job.files.opendir.iter().cloned().collect()))
         .lands(|job, given| {
             job.files.opendir = Some(given.string()?);

@@ -52,34 +52,8 @@ pub fn removal(place: &place::Place, names: &[String]) -> String {
     for (option, value) in &place.options {
         section = section.set(option, value);
     }
+    let section = section.set_if(place.is_on_machines, "unique_filename", 0);
     section.set("filename", names.join(":")).set("filesize", 4096).text()
-}
-
-/// The jobs that remove what killed tests have left on a machine, one after the other: the first one makes a file, so that the
-/// second finds one.
-pub fn left_names() -> [fn(&place::Place) -> String; 2] {
-    let make: fn(&place::Place) -> String = |place| {
-        let mut section =
-            Section::new("make").set("ioengine", "filecreate").set("filename", "iolite-ai.0.m0.clean");
-        for (option, value) in &place.options {
-            section = section.set(option, value);
-        }
-        section.set("filesize", 4096).text()
-    };
-    let remove: fn(&place::Place) -> String = |place| {
-        let directory =
-            place.options.iter().find(|(option, _)| option == "directory").map_or("", |(_, path)| path);
-        let directory = directory.replace("\\:", ":");
-        let section = Section::new("remove").set("ioengine", "filedelete");
-        section.set("opendir", format!("{directory}/iolite-ai.*.*.*")).text()
-    };
-    [make, remove]
-}
-
-/// How many files of killed tests the second of these jobs has removed.
-pub fn removed(report: &Value) -> u64 {
-    let of = |job: &&Value| iolite_stored::number(&job["read"], "total_ios") as u64;
-    jobs_named(report, "remove").iter().map(of).sum::<u64>().saturating_sub(1)
 }
 
 /// The jobs of a report with this name, on all machines.

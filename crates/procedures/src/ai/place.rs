@@ -45,6 +45,8 @@ impl Place {
         section
             .set_if(self.is_direct, "direct", 1)
             .set_if(self.is_on_machines, "client_barrier", 1)
+            // (The names tell machines apart.)
+            .set_if(self.is_on_machines, "unique_filename", 0)
             .set("lat_percentiles", 1)
     }
 

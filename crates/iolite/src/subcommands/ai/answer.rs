@@ -54,6 +54,12 @@ impl File {
         Ok(File { path, is_page, destination: Some(destination) })
     }
 
+    /// Where a search keeps what it has found so far: `NAME.json.part`. `None` = the file is a page.
+    pub fn part(&self) -> Option<File> {
+        let path = PathBuf::from(format!("{}.part", self.path.display()));
+        (!self.is_page).then_some(File { path, is_page: false, destination: None })
+    }
+
     /// Writes a report with the figures of the test, in the place of what it has.
     pub fn write(&mut self, answer: &Answer) -> Result<(), String> {
         let told = |why: &dyn std::fmt::Display| format!("--output={}: {why}", self.path.display());

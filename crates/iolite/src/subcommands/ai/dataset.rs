@@ -6,6 +6,7 @@ use super::site::Site;
 use super::{Outcome, of_option};
 use crate::messages::complain;
 use iolite_host::{Machine, ThisMachine};
+use iolite_options::Name;
 use iolite_options::commands::Asked;
 use iolite_page::text::bytes;
 use iolite_procedures::ai::dataset::{Dataset, MOST_FILES, Shape};
@@ -92,7 +93,9 @@ pub fn found(directory: &Path) -> Result<Option<(Dataset, Value)>, String> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(told(iolite_types::describe_error(&error))),
     };
-    let value: Value = serde_json::from_str(&text).map_err(|why| told(why.to_string()))?;
+    let damaged =
+        |why: serde_json::Error| format!("damaged ({why}); remove it and the files sample.NUMBER beside it");
+    let value: Value = serde_json::from_str(&text).map_err(|why| told(damaged(why)))?;
     let dataset = Dataset::of(&value).map_err(told)?;
     Ok(Some((dataset, value)))
 }
@@ -104,7 +107,7 @@ pub fn check(directory: &Path, dataset: &Dataset) -> Result<u64, String> {
         let path = directory.join(format!("sample.{number}"));
         let told = |why: &str| {
             format!(
-                "{}: {why}; iolite ai dataset writes it again, after rm {directory}/sample.* {directory}/{DESCRIPTION}",
+                "{}: {why}; iolite ai dataset writes it again, after rm {directory}/sample.[0-9]* {directory}/{DESCRIPTION}",
                 path.display(),
                 directory = directory.display()
             )
@@ -145,12 +148,17 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     let writers = asked.number("writers", 1)?.unwrap_or(processors.min(MOST_WRITERS)).min(1 << 12);
     let resumes = asked.has("resume");
-    if resumes && site.place.is_on_machines {
-        return Err(
-            "--resume: what other machines have of a dataset is not seen from here; write it again, or call iolite ai dataset on \
-             each of them"
-                .to_owned(),
-        );
+    if resumes && site.directory.is_none() {
+        let why = match site.place.is_on_machines {
+            true => {
+                "what other machines have of a dataset is not seen from here; call iolite ai dataset on each of them"
+            }
+            false => {
+                "a server keeps no description of a dataset, so that nobody knows whose samples it has, and whether they are \
+                      complete; remove them, or name another place, and leave --resume out"
+            }
+        };
+        return Err(format!("--resume: {why}"));
     }
     if asked.has("show-job") && !resumes {
         return Ok(Outcome::Said(dataset.job(&site.place, writers)));
@@ -171,8 +179,8 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
         }
     } else {
         site.check_server()?;
-        let there = site.names_there(&dataset, resumes)?;
-        rest = (!there.is_empty()).then(|| dataset.rest(writers, |file| there.contains(&file)));
+        site.check_names(&dataset)?;
+        rest = None;
     }
     let make = |place: &Place| match &rest {
         Some(files) => dataset.job_of(place, files),
@@ -197,7 +205,8 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
     announce(program, asked, &begun);
     if let Some(files) = &rest {
         // (A file that is written again may become shorter.)
-        remove(&site, |file| files.iter().any(|files| files.contains(&file)), &dataset)?;
+        let is_left = |file| files.iter().any(|files| files.contains(&file));
+        site.directory.as_ref().map_or(Ok(()), |at| remove_files(&site, at, &dataset, is_left))?;
     }
     let goes_on = "what was written stays, and the same command goes on with it";
     let report = match Performer::new(asked)?.perform(&site.place, &make, None) {
@@ -387,22 +396,19 @@ fn describe(directory: &Path, description: &Value, is_complete: bool) -> Result<
 
 /// Removes what an interrupted run has written.
 fn remove_all(site: &Site, dataset: &Dataset) -> Result<(), String> {
-    remove(site, |_| true, dataset)?;
-    if let Some(directory) = &site.directory {
-        let _ = std::fs::remove_file(directory.join(DESCRIPTION));
-    }
+    let Some(directory) = &site.directory else {
+        if site.place.is_on_machines {
+            let words = "what was written stays on the machines, in files whose names end in sample.NUMBER";
+            complain(Name::Iolite, &format_args!("ai: {}: {words}", site.name));
+        }
+        return site.remove(dataset).map(drop);
+    };
+    remove_files(site, directory, dataset, |_| true)?;
+    let _ = std::fs::remove_file(directory.join(DESCRIPTION));
     Ok(())
 }
 
 /// Removes these files of a dataset, and nothing else.
-fn remove(site: &Site, which: impl Fn(u64) -> bool, dataset: &Dataset) -> Result<(), String> {
-    match &site.directory {
-        Some(directory) => remove_files(site, directory, dataset, which),
-        None => site.remove(dataset, which).map(drop),
-    }
-}
-
-/// Likewise, in a directory.
 fn remove_files(
     site: &Site,
     directory: &Path,

@@ -81,11 +81,6 @@ impl Performer {
         Ok(performer)
     }
 
-    /// From now on, runs are on this machine.
-    pub fn runs_on(&mut self, client: &str) {
-        self.clients = vec![client.to_owned()];
-    }
-
     /// Runs the jobs that are made for a place. `made`: the names that they make there, which they remove themselves at their end.
     /// Returns the report, or how it ended without one; then these names are removed from other machines.
     pub fn perform(

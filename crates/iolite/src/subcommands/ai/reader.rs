@@ -140,7 +140,7 @@ impl Plan {
         let Reader { readers, batch, compute_us, prefetch, epochs, seconds, is_random_within, .. } =
             self.reader;
         json!({
-            "target": self.site.name, "machines": self.machines, "direct": self.site.place.is_direct,
+            "target": self.site.whole_name(), "machines": self.machines, "direct": self.site.place.is_direct,
             "dataset": self.dataset.described(), "readers": readers, "batch": batch, "compute_us": compute_us,
             "prefetch": prefetch, "epochs": epochs, "seconds": seconds, "shuffle_records": is_random_within,
             "least": self.least,
@@ -149,13 +149,15 @@ impl Plan {
 
     /// What a search has tried that was interrupted, as its file has it.
     fn kept(&self, file: Option<&File>) -> Result<Vec<Tried>, String> {
-        let path =
-            file.map(|file| file.path.as_path()).filter(|path| path.extension() == Some("json".as_ref()));
-        let path = path.ok_or("--resume: which search? --output=NAME.json is its file")?;
+        let part = file.and_then(File::part);
+        let path = part.ok_or("--resume: which search? --output=NAME.json is its file")?.path;
         let told = |why: &str| format!("--resume: {}: {why}", path.display());
-        let text = std::fs::read_to_string(path);
-        let text = text.map_err(|error| told(&iolite_types::describe_error(&error)))?;
+        let text = std::fs::read_to_string(&path);
         let none = "there is no interrupted search to go on with; leave --resume out";
+        let text = text.map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => told(none),
+            _ => told(&iolite_types::describe_error(&error)),
+        })?;
         let report: Value = serde_json::from_str(&text).map_err(|_| told(none))?;
         let kept = &report["iolite"]["ai"];
         let Some(conditions) = kept["search"].as_object().filter(|_| kept["complete"] == false) else {
@@ -237,18 +239,13 @@ fn known_dataset(asked: &Asked, site: &Site) -> Result<(Dataset, Option<String>)
 /// Reads.
 ///
 /// `file`: it has what a search has found so far.
-pub fn run(
-    program: &str,
-    asked: &Asked,
-    target: &str,
-    mut file: Option<&mut File>,
-) -> Result<Outcome, String> {
+pub fn run(program: &str, asked: &Asked, target: &str, file: Option<&File>) -> Result<Outcome, String> {
     let mut plan = Plan::of(asked, target)?;
     if asked.has("show-job") {
         return Ok(Outcome::Said(plan.reader.job(&plan.dataset, &plan.site.place)));
     }
-    let mut results =
-        if asked.has("resume") && is_first(asked) { plan.kept(file.as_deref())? } else { Vec::new() };
+    let mut results = if asked.has("resume") && is_first(asked) { plan.kept(file)? } else { Vec::new() };
+    let mut part = file.filter(|_| plan.is_search).and_then(File::part);
     plan.site.check_server()?;
     let mut performer = if plan.is_search { Performer::of_several(asked)? } else { Performer::new(asked)? };
     let most = plan.most();
@@ -259,12 +256,9 @@ pub fn run(
             Ok(Ok(report)) => report,
             Ok(Err(Outcome::Elsewhere)) => return Ok(Outcome::Elsewhere),
             Ok(Err(other)) => {
-                if let Some(file) = file.filter(|_| plan.is_search && !results.is_empty()) {
-                    let name = file.path.display();
-                    let words = format!(
-                        "{name} has what was found so far; --resume goes on with it, if it is a .json"
-                    );
-                    complain(program, &format_args!("ai: {words}"));
+                if let Some(part) = part.filter(|_| !results.is_empty()) {
+                    let words = "has what was found so far; the same command with --resume goes on with it";
+                    complain(program, &format_args!("ai: {} {words}", part.path.display()));
                 }
                 return Ok(other);
             }
@@ -276,11 +270,15 @@ pub fn run(
             complain(program, &format_args!("{what}"));
         }
         results.push((plan.reader, figures, report));
-        if let Some(file) = file.as_mut().filter(|file| plan.is_search && file.path.is_file()) {
-            file.write(&answer(&plan, &results, most, false)?)?;
+        if let Some(part) = &mut part {
+            part.write(&answer(&plan, &results, most, false)?)?;
         }
     }
-    Ok(Outcome::Answered(Box::new(answer(&plan, &results, most, true)?)))
+    let answer = answer(&plan, &results, most, true)?;
+    if let Some(part) = part {
+        let _ = std::fs::remove_file(part.path);
+    }
+    Ok(Outcome::Answered(Box::new(answer)))
 }
 
 /// The number to try next.

@@ -13,7 +13,6 @@ use iolite_options::commands::Asked;
 use iolite_page::text::bytes;
 use iolite_procedures::ai::dataset::Dataset;
 use iolite_procedures::ai::place::{Kind, Place};
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// How names begin that are removed.
@@ -198,6 +197,12 @@ impl Site {
         }
     }
 
+    /// Its name, which does not depend on the working directory.
+    pub fn whole_name(&self) -> String {
+        let path = self.directory.as_ref().and_then(|directory| directory.canonicalize().ok());
+        path.map_or_else(|| self.name.clone(), |path| path.display().to_string())
+    }
+
     /// Checks that a server answers.
     pub fn check_server(&self) -> Result<(), String> {
         self.remote
@@ -205,10 +210,9 @@ impl Site {
             .map_or(Ok(()), |remote| remote.check().map_err(|why| format!("{}: {why}", self.name)))
     }
 
-    /// The files of a dataset that are on the server. Unless it goes on with them, there must be none: they would be overwritten,
-    /// and removed after `^C`.
-    pub fn names_there(&mut self, dataset: &Dataset, resumes: bool) -> Result<HashSet<u64>, String> {
-        let Some(remote) = &mut self.remote else { return Ok(HashSet::new()) };
+    /// Checks that the server has no file of a dataset: it would be overwritten, and removed after `^C`.
+    pub fn check_names(&mut self, dataset: &Dataset) -> Result<(), String> {
+        let Some(remote) = &mut self.remote else { return Ok(()) };
         let told = |why: String| format!("{}: {why}", self.name);
         if remote.without_lists().is_some() {
             return Err(told(
@@ -218,23 +222,18 @@ impl Site {
             ));
         }
         let number = |name: &str| dataset.number_of(&self.place, without_machine(name));
-        let names = remote.current_names(|name| number(name).is_some()).map_err(told)?;
-        match names.first() {
-            Some(name) if !resumes => Err(told(format!(
-                "{name} is there already; name another prefix or export, remove it, or go on with what an interrupted iolite ai \
-                 dataset has written (--resume)"
-            ))),
-            _ => {
-                let prefix = remote.place.trim_start_matches('/');
-                Ok(names.iter().filter_map(|name| number(name.strip_prefix(prefix)?)).collect())
+        match remote.first_name(|name| number(name).is_some()).map_err(told)? {
+            Some(name) => {
+                Err(told(format!("{name} is there already; name another prefix or export, or remove it")))
             }
+            None => Ok(()),
         }
     }
 
-    /// Removes these files of a dataset from the server, and nothing else.
-    pub fn remove(&self, dataset: &Dataset, which: impl Fn(u64) -> bool) -> Result<u64, String> {
+    /// Removes the files of a dataset from the server, and nothing else.
+    pub fn remove(&self, dataset: &Dataset) -> Result<u64, String> {
         let Some(remote) = &self.remote else { return Ok(0) };
-        let is_one = |name: &str| dataset.number_of(&self.place, without_machine(name)).is_some_and(&which);
+        let is_one = |name: &str| dataset.number_of(&self.place, without_machine(name)).is_some();
         let removed = remote.remove_names(is_one);
         removed.map_err(|why| format!("{}: {why}", self.name))
     }

@@ -257,20 +257,19 @@ impl Remote {
         self.for_names(start, is_ours, unlink_all)
     }
 
-    /// The names at the place for which this is true. It is asked with what stands behind the place. Notes whether there are
+    /// The first name at the place for which this is true. It is asked with what stands behind the place. Notes whether there are
     /// such names of which only older versions are left.
-    pub fn current_names(&mut self, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<String>, String> {
+    pub fn first_name(&mut self, is_wanted: impl Fn(&str) -> bool) -> Result<Option<String>, String> {
         let place = self.place.trim_start_matches('/');
         let is_wanted = |name: &str| name.strip_prefix(place).is_some_and(&is_wanted);
-        let current = |storage: &mut dyn Storage, progress: &mut dyn FnMut(), names: Vec<PathBuf>| {
-            let Some(name) = names.first() else { return Ok((false, Vec::new())) };
+        let first = |storage: &mut dyn Storage, progress: &mut dyn FnMut(), names: Vec<PathBuf>| {
+            let Some(name) = names.first() else { return Ok((false, None)) };
             let current = storage.list(name.parent().unwrap_or(name), progress)?;
-            let there = names.iter().filter(|name| current.binary_search(name).is_ok());
-            let there = there.map(|name| name.to_string_lossy().trim_start_matches('/').to_owned());
-            Ok((true, there.collect()))
+            let there = names.iter().find(|name| current.binary_search(name).is_ok());
+            Ok((true, there.map(|name| name.to_string_lossy().trim_start_matches('/').to_owned())))
         };
-        let (has_some, there): (bool, Vec<String>) = self.for_names(&self.place, is_wanted, current)?;
-        self.has_older = has_some && there.is_empty();
+        let (has_some, there) = self.for_names(&self.place, is_wanted, first)?;
+        self.has_older = has_some && there.is_none();
         Ok(there)
     }
 
