@@ -63,11 +63,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Waits until this time, until the job ends or the controller stops it, and reaps completions meanwhile. `in_hand`
     /// = an I/O of the workload is still to be issued.
     pub(super) fn wait_until(&mut self, moment: u64, in_hand: bool) {
-        /// How long to wait at most for completions between two checks for requests of the controller.
+        /// How long to sleep at most between two checks for requests of the controller.
         const MOST_NS: u64 = 20_000_000;
-        /// How long to sleep at most with nothing in flight. Requests end such a sleep; engines of servers are kept alive once a
-        /// second.
-        const LONGEST_NS: u64 = 1_000_000_000;
         self.commit();
         self.common.time.oversleep.prepare();
         let mut has_slept = false;
@@ -80,17 +77,13 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 break;
             }
             let left = moment.min(self.common.time.next_event.max(now)) - now;
+            let nap = self.common.time.oversleep.nap(left).min(MOST_NS);
             let in_flight = self.common.flight.count;
-            let most = if in_flight > 0 { MOST_NS } else { LONGEST_NS };
-            let nap = self.common.time.oversleep.nap(left).min(most);
             if in_flight > 0 {
                 self.reap_within(Duration::from_nanos(nap));
             } else if nap > 0 {
                 self.engine.keep_alive();
-                match Duration::from_nanos(nap) {
-                    short if nap <= MOST_NS => std::thread::sleep(short),
-                    long => self.common.control.rest(long),
-                }
+                std::thread::sleep(Duration::from_nanos(nap));
             } else {
                 std::hint::spin_loop();
             }
