@@ -331,7 +331,7 @@ impl Instance {
         if self.is_abandoned.load(Relaxed) {
             return;
         }
-        self.wait_at_most(LAST_WAIT);
+        self.limit_waits();
         let begun = Instant::now();
         // SAFETY: the region is mapped, and no request in flight uses it.
         unsafe { (self.library.unmap)(self.raw, ptr::from_ref(region)) };
@@ -341,12 +341,11 @@ impl Instance {
         }
     }
 
-    /// Limits how long the library waits for the process that serves the device. (It has no limit of its own, and waits also
-    /// when memory is unmapped, and at the end.)
-    fn wait_at_most(&self, limit: Duration) {
+    /// Limits how long the library waits for answers of the process that serves the device. It has no limit of its own, and
+    /// waits also when memory is unmapped and when the instance is destroyed.
+    fn limit_waits(&self) {
         let Some(fd) = self.socket else { return };
-        let (tv_sec, tv_usec) = (limit.as_secs() as libc::time_t, 0);
-        let limit = libc::timeval { tv_sec, tv_usec };
+        let limit = libc::timeval { tv_sec: LAST_WAIT.as_secs() as libc::time_t, tv_usec: 0 };
         let length = size_of_val(&limit) as libc::socklen_t;
         // SAFETY: the value is valid for reading its length. (A failure leaves the library without a limit.)
         unsafe {
@@ -379,7 +378,7 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         if !self.is_abandoned.load(Relaxed) {
-            self.wait_at_most(LAST_WAIT);
+            self.limit_waits();
             // SAFETY: nothing is in flight, and the instance is not used after this.
             unsafe { (self.library.destroy)(&raw mut self.raw) };
         }

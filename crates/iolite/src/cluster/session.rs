@@ -21,37 +21,37 @@ use std::time::{Duration, Instant};
 
 /// The run as its user sees it.
 pub(super) struct Session<'a> {
-    pub(super) name: Name,
-    pub(super) run: &'a RunOptions,
-    pub(super) console: &'a mut Console,
+    name: Name,
+    run: &'a RunOptions,
+    console: &'a mut Console,
     pub(super) cluster: Cluster,
     pub(super) page: Option<HostsPage>,
-    pub(super) addresses: &'a [Address],
+    addresses: &'a [Address],
     /// The progress of each machine.
-    pub(super) snapshots: Vec<Snapshot>,
+    snapshots: Vec<Snapshot>,
     /// The machines that have reported since the last interim report was printed.
-    pub(super) fresh: Vec<bool>,
-    pub(super) over: Vec<bool>,
+    fresh: Vec<bool>,
+    over: Vec<bool>,
     /// A report was requested, so earlier reports do not count.
-    pub(super) wants_report: &'a Cell<bool>,
+    wants_report: &'a Cell<bool>,
     /// Set when all machines begin.
-    pub(super) has_begun: &'a Cell<bool>,
+    has_begun: &'a Cell<bool>,
     /// A report is printed as soon as all machines have sent theirs.
-    pub(super) awaits_report: bool,
+    awaits_report: bool,
     pub(super) is_live: bool,
-    pub(super) live: LiveLine,
-    pub(super) began: Instant,
-    pub(super) drawn: Instant,
+    live: LiveLine,
+    began: Instant,
+    drawn: Instant,
     pub(super) failed: bool,
     pub(super) failures: usize,
     /// A machine has refused its jobs, so no machine runs.
     pub(super) refused: bool,
     /// What the machines will do, until all begin.
-    pub(super) in_use: Vec<(usize, Begun)>,
+    in_use: Vec<(usize, Begun)>,
     /// The failures that were printed.
-    pub(super) repeated: Repeated,
+    repeated: Repeated,
     /// The warnings about jobs, and the failures of I/Os after which these continued.
-    pub(super) warned: Repeated,
+    warned: Repeated,
 }
 
 impl<'a> Session<'a> {
@@ -102,7 +102,7 @@ impl<'a> Session<'a> {
     }
 
     /// Updates the page; if the page is gone, the run continues without it.
-    pub(super) fn on_page(&mut self, show: impl FnOnce(&mut HostsPage) -> Result<(), Lost>) {
+    fn on_page(&mut self, show: impl FnOnce(&mut HostsPage) -> Result<(), Lost>) {
         if let Some(page) = &mut self.page
             && let Err(lost) = show(page)
         {
@@ -116,7 +116,7 @@ impl<'a> Session<'a> {
     }
 
     /// Shows the state of a machine on the page.
-    pub(super) fn stands(&mut self, index: usize, stage: Stage) {
+    fn stands(&mut self, index: usize, stage: Stage) {
         self.on_page(|page| page.stands(index, stage));
     }
 
@@ -203,7 +203,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    pub(super) fn end_of(&mut self, index: usize, has_failed: bool) {
+    fn end_of(&mut self, index: usize, has_failed: bool) {
         self.failed |= has_failed;
         self.over[index] = true;
         for worker in &mut self.snapshots[index].workers {
@@ -211,7 +211,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    pub(super) fn event(&mut self, index: usize, event: Event) {
+    fn event(&mut self, index: usize, event: Event) {
         match event.kind {
             EventKind::Note(text) => self.note(index, &format!("{text}\n")),
             EventKind::Warning(text) => self.warning(index, &text),
@@ -251,7 +251,7 @@ impl<'a> Session<'a> {
     }
 
     /// Keeps an interim report; prints the requested reports when all machines have sent theirs.
-    pub(super) fn status(&mut self, index: usize, report: Report) {
+    fn status(&mut self, index: usize, report: Report) {
         if self.wants_report.take() {
             self.fresh.fill(false);
             self.awaits_report = true;
@@ -270,7 +270,7 @@ impl<'a> Session<'a> {
         self.console.write_made(&text);
     }
 
-    pub(super) fn text(&self) -> Vec<u8> {
+    fn text(&self) -> Vec<u8> {
         // The user has read why nothing ran.
         let formats = self.run.output_format.iter().copied();
         let formats = formats.filter(|format| !(self.refused && format.is_for_people()));
@@ -327,7 +327,7 @@ impl<'a> Session<'a> {
     }
 
     /// Prints lines for the reader of the report, prefixed with the machine. Output for programs does not get them.
-    pub(super) fn note(&mut self, index: usize, text: &str) {
+    fn note(&mut self, index: usize, text: &str) {
         let told = || EventKind::Note(text.trim_end().to_owned());
         self.on_page(|page| page.told(Some(index), told()));
         if self.run.is_for_people() {
@@ -346,12 +346,12 @@ impl<'a> Session<'a> {
     }
 
     /// This is no failure, so under the name `fio` standard error stays empty.
-    pub(super) fn warning(&mut self, index: usize, text: &str) {
+    fn warning(&mut self, index: usize, text: &str) {
         if self.name.is_strict() { self.note(index, text) } else { self.complain(index, text) }
     }
 
     /// Prints a warning that many machines may have: the first of its kind, with the machine.
-    pub(super) fn warn_once(&mut self, index: usize, text: String, count: u64) {
+    fn warn_once(&mut self, index: usize, text: String, count: u64) {
         let label = self.cluster.hosts[index].label.clone();
         if self.warned.is_first_of(Some(&label), &text, count) {
             self.warning(index, &text);
@@ -361,7 +361,7 @@ impl<'a> Session<'a> {
     }
 
     /// Prints a failure that many machines may have: the first of its kind, with the machine. (fio prints all.)
-    pub(super) fn complain_once(&mut self, index: usize, text: &str) {
+    fn complain_once(&mut self, index: usize, text: &str) {
         let label = self.cluster.hosts[index].label.clone();
         if self.name.is_strict() || self.repeated.is_first_of(Some(&label), text, 1) {
             self.complain(index, text);
@@ -370,14 +370,14 @@ impl<'a> Session<'a> {
         }
     }
 
-    pub(super) fn complain(&mut self, index: usize, text: &str) {
+    fn complain(&mut self, index: usize, text: &str) {
         self.on_page(|page| page.told(Some(index), EventKind::Trouble(text.to_owned())));
         self.clear_line();
         let text = self.with_host(index, &iolite_types::without_error_numbers(text));
         text.lines().for_each(|line| console::print_error(&format!("{}: {line}\n", self.name)));
     }
 
-    pub(super) fn warn_of_shared_files(&mut self) {
+    fn warn_of_shared_files(&mut self) {
         let used = std::mem::take(&mut self.in_use);
         let Some(words) = shared_files::warning(&used, self.addresses, self.name) else { return };
         self.on_page(|page| page.told(None, EventKind::Warning(words.clone())));
@@ -390,7 +390,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    pub(super) fn with_host(&self, index: usize, text: &str) -> String {
+    fn with_host(&self, index: usize, text: &str) -> String {
         let label = &self.cluster.hosts[index].label;
         // Text from another machine must not control the terminal.
         let is_shown = |c: &char| *c == '\t' || !c.is_control();
@@ -399,7 +399,7 @@ impl<'a> Session<'a> {
     }
 
     /// Draws the status line of all machines together.
-    pub(super) fn draw(&mut self) {
+    fn draw(&mut self) {
         if self.drawn.elapsed() < Duration::from_millis(self.run.eta_interval) / 2 {
             return;
         }
@@ -426,7 +426,7 @@ impl<'a> Session<'a> {
         self.console.show(&text);
     }
 
-    pub(super) fn clear_line(&mut self) {
+    fn clear_line(&mut self) {
         let width = if self.name.is_strict() { None } else { self.console.width() };
         let erased = self.live.erase(width);
         if !erased.is_empty() {

@@ -87,7 +87,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         }
     };
     if asked.has("clean") {
-        // Names are told from those of others here; on other machines, jobs would remove them.
+        // This program recognises the files of tests by their names. The jobs that run on other machines cannot.
         if asked.has("client") || asked.has("mpi") {
             let option = if asked.has("client") { "client" } else { "mpi" };
             return Err(format!(
@@ -96,21 +96,21 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         }
         return site::clean(&target).map(|text| (text, 0));
     }
-    // (Of ranks, the first one has the result.)
-    let file = match performer::is_first(asked) {
+    // (The first rank of a launcher has the result.)
+    let mut file = match performer::is_first(asked) {
         true => asked.value("output").map(File::open).transpose()?,
         false => None,
     };
     let saving = Saving::of_subcommand(asked, "ai", &|_| Ok(()))?;
     let outcome = match &*what {
         "dataset" => dataset::run(program, asked, &target),
-        "reader" => reader::run(program, asked, &target, file.as_ref()),
+        "reader" => reader::run(program, asked, &target, file.as_mut()),
         "checkpoint" => checkpoint::run(program, asked, &target),
         _ => cache::run(program, asked, &target),
     }?;
     Ok(match outcome {
         Outcome::Answered(mut answer) => {
-            if let Some(mut file) = file {
+            if let Some(file) = file {
                 file.write(&answer)?;
             }
             if saving.is_some_and(|saving| !saving.keep_text(&answer.whole().to_string())) {

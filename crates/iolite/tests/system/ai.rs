@@ -314,6 +314,7 @@ fn an_interrupted_search_goes_on() {
     run(dir.path(), &line.replace("batch=2", "batch=1").replace(" --output", " --resume --output"))
         .refused()
         .says("that search was another one: its batch is 2, and not 1");
+    run(dir.path(), line).refused().says("r.json.part: a search that was interrupted has left this file");
     assert_eq!(fs::read_to_string(&path).unwrap(), complete, "a refusal loses no result");
     let rest = run(dir.path(), &format!("{line} --resume")).ok();
     assert!(!part.exists());

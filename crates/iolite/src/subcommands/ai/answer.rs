@@ -31,10 +31,11 @@ impl Answer {
 
 /// A file that the result will be written to.
 pub struct File {
-    pub path: PathBuf,
+    path: PathBuf,
     is_page: bool,
-    /// Open until it has been written.
-    destination: Option<Destination>,
+    destination: Destination,
+    /// Where a search keeps what it has found so far, until the result is written.
+    part: Option<PathBuf>,
 }
 
 impl File {
@@ -51,30 +52,59 @@ impl File {
             }
         };
         let destination = Destination::open(&path).map_err(|error| format!("--output={name}: {error}"))?;
-        Ok(File { path, is_page, destination: Some(destination) })
+        Ok(File { path, is_page, destination, part: None })
     }
 
-    /// Where a search keeps what it has found so far: `NAME.json.part`. `None` = the file is a page.
-    pub fn part(&self) -> Option<File> {
-        let path = PathBuf::from(format!("{}.part", self.path.display()));
-        (!self.is_page).then_some(File { path, is_page: false, destination: None })
+    /// From now on, [`keep`](File::keep) writes to `NAME.json.part`. (A page keeps nothing.) Returns that name.
+    ///
+    /// # Errors
+    /// Such a file is there already, and the search does not go on with it.
+    pub fn begin_search(&mut self, resumes: bool) -> Result<Option<PathBuf>, String> {
+        if self.is_page {
+            return Ok(None);
+        }
+        let part = PathBuf::from(format!("{}.part", self.path.display()));
+        if !resumes && part.symlink_metadata().is_ok() {
+            return Err(format!(
+                "{}: a search that was interrupted has left this file: --resume goes on with it; to begin anew, remove it, or give \
+                 another --output",
+                part.display()
+            ));
+        }
+        self.part = Some(part.clone());
+        Ok(Some(part))
     }
 
-    /// Writes a report with the figures of the test, in the place of what it has.
-    pub fn write(&mut self, answer: &Answer) -> Result<(), String> {
+    /// Writes what a search has found so far.
+    pub fn keep(&self, answer: &Answer) -> Result<(), String> {
+        let Some(part) = &self.part else { return Ok(()) };
+        let written = Destination::open(part).and_then(|file| written(file, &json_of(answer)));
+        written.map_err(|error| format!("{}: {error}", part.display()))
+    }
+
+    /// Writes a report with the figures of the test.
+    pub fn write(self, answer: &Answer) -> Result<(), String> {
         let told = |why: &dyn std::fmt::Display| format!("--output={}: {why}", self.path.display());
-        let report = answer.whole();
         let text = match self.is_page {
-            true => iolite_page::of_value(&report).map_err(|why| told(&why))?,
-            false => format!("{report:#}\n"),
+            true => iolite_page::of_value(&answer.whole()).map_err(|why| told(&why))?,
+            false => json_of(answer),
         };
-        let opened = self.destination.take().map_or_else(|| Destination::open(&self.path), Ok);
-        let write = |mut destination: Destination| {
-            destination.write(text.as_bytes(), |file, part| file.write_all(part))?;
-            destination.complete()
-        };
-        opened.and_then(write).map_err(|why| told(&why))
+        written(self.destination, &text).map_err(|why| told(&why))?;
+        if let Some(part) = self.part {
+            let _ = std::fs::remove_file(part);
+        }
+        Ok(())
     }
+}
+
+fn json_of(answer: &Answer) -> String {
+    format!("{:#}\n", answer.whole())
+}
+
+/// Writes a whole file.
+fn written(mut destination: Destination, text: &str) -> std::io::Result<()> {
+    destination.write(text.as_bytes(), |file, part| file.write_all(part))?;
+    destination.complete()
 }
 
 /// A table: the first column to the left, the others to the right.

@@ -203,10 +203,9 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
         ))
     );
     announce(program, asked, &begun);
-    if let Some(files) = &rest {
+    if let (Some(files), Some(directory)) = (&rest, &site.directory) {
         // (A file that is written again may become shorter.)
-        let is_left = |file| files.iter().any(|files| files.contains(&file));
-        site.directory.as_ref().map_or(Ok(()), |at| remove_files(&site, at, &dataset, is_left))?;
+        remove_files(&site, directory, &dataset, |file| files.iter().any(|files| files.contains(&file)))?;
     }
     let goes_on = "what was written stays, and the same command goes on with it";
     let report = match Performer::new(asked)?.perform(&site.place, &make, None) {
@@ -227,7 +226,7 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
             return Err(format!("{}: {why}{}", site.name, left.unwrap_or_default()));
         }
     };
-    let mut written = if rest.is_some() { dataset.bytes() } else { Dataset::written(&report) };
+    let mut written = Dataset::written(&report);
     if let Some(directory) = &site.directory {
         written = check(directory, &dataset)?;
         describe(directory, &description, true)?;

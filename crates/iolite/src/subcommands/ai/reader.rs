@@ -14,6 +14,7 @@ use iolite_procedures::ai::reader::{Figures, LEAST_COUNTED, LEAST_STEPS, Reader}
 use iolite_procedures::ai::search;
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::path::Path;
 
 /// How busy accelerators have to be, in percent.
 const LEAST: f64 = 90.0;
@@ -148,20 +149,20 @@ impl Plan {
     }
 
     /// What a search has tried that was interrupted, as its file has it.
-    fn kept(&self, file: Option<&File>) -> Result<Vec<Tried>, String> {
-        let part = file.and_then(File::part);
-        let path = part.ok_or("--resume: which search? --output=NAME.json is its file")?.path;
+    fn kept(&self, part: Option<&Path>) -> Result<Vec<Tried>, String> {
+        let path = part.ok_or("--resume: which search? --output=NAME.json is its file")?;
         let told = |why: &str| format!("--resume: {}: {why}", path.display());
-        let text = std::fs::read_to_string(&path);
+        let text = std::fs::read_to_string(path);
         let none = "there is no interrupted search to go on with; leave --resume out";
         let text = text.map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => told(none),
             _ => told(&iolite_types::describe_error(&error)),
         })?;
-        let report: Value = serde_json::from_str(&text).map_err(|_| told(none))?;
+        let damaged = "this is no interrupted search, or a damaged one; remove it, or give another --output";
+        let report: Value = serde_json::from_str(&text).map_err(|_| told(damaged))?;
         let kept = &report["iolite"]["ai"];
         let Some(conditions) = kept["search"].as_object().filter(|_| kept["complete"] == false) else {
-            return Err(told(none));
+            return Err(told(damaged));
         };
         let own = self.conditions();
         if let Some((name, value)) = conditions.iter().find(|(name, value)| own[*name] != **value) {
@@ -176,7 +177,7 @@ impl Plan {
             let report = if is_result { report.clone() } else { Value::Null };
             Some((Reader { accelerators, ..self.reader }, of, report))
         });
-        each.collect::<Option<Vec<_>>>().ok_or_else(|| told("its figures are damaged; leave --resume out"))
+        each.collect::<Option<Vec<_>>>().ok_or_else(|| told(damaged))
     }
 
     /// What a result depends on, in sentences.
@@ -238,14 +239,23 @@ fn known_dataset(asked: &Asked, site: &Site) -> Result<(Dataset, Option<String>)
 
 /// Reads.
 ///
-/// `file`: it has what a search has found so far.
-pub fn run(program: &str, asked: &Asked, target: &str, file: Option<&File>) -> Result<Outcome, String> {
+/// `file`: it keeps what a search has found so far.
+pub fn run(
+    program: &str,
+    asked: &Asked,
+    target: &str,
+    mut file: Option<&mut File>,
+) -> Result<Outcome, String> {
     let mut plan = Plan::of(asked, target)?;
     if asked.has("show-job") {
         return Ok(Outcome::Said(plan.reader.job(&plan.dataset, &plan.site.place)));
     }
-    let mut results = if asked.has("resume") && is_first(asked) { plan.kept(file)? } else { Vec::new() };
-    let mut part = file.filter(|_| plan.is_search).and_then(File::part);
+    let resumes = asked.has("resume");
+    let part = match &mut file {
+        Some(file) if plan.is_search => file.begin_search(resumes)?,
+        _ => None,
+    };
+    let mut results = if resumes && is_first(asked) { plan.kept(part.as_deref())? } else { Vec::new() };
     plan.site.check_server()?;
     let mut performer = if plan.is_search { Performer::of_several(asked)? } else { Performer::new(asked)? };
     let most = plan.most();
@@ -258,7 +268,7 @@ pub fn run(program: &str, asked: &Asked, target: &str, file: Option<&File>) -> R
             Ok(Err(other)) => {
                 if let Some(part) = part.filter(|_| !results.is_empty()) {
                     let words = "has what was found so far; the same command with --resume goes on with it";
-                    complain(program, &format_args!("ai: {} {words}", part.path.display()));
+                    complain(program, &format_args!("ai: {} {words}", part.display()));
                 }
                 return Ok(other);
             }
@@ -270,15 +280,11 @@ pub fn run(program: &str, asked: &Asked, target: &str, file: Option<&File>) -> R
             complain(program, &format_args!("{what}"));
         }
         results.push((plan.reader, figures, report));
-        if let Some(part) = &mut part {
-            part.write(&answer(&plan, &results, most, false)?)?;
+        if let Some(file) = &file {
+            file.keep(&answer(&plan, &results, most, false)?)?;
         }
     }
-    let answer = answer(&plan, &results, most, true)?;
-    if let Some(part) = part {
-        let _ = std::fs::remove_file(part.path);
-    }
-    Ok(Outcome::Answered(Box::new(answer)))
+    Ok(Outcome::Answered(Box::new(answer(&plan, &results, most, true)?)))
 }
 
 /// The number to try next.

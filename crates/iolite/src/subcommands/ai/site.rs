@@ -221,8 +221,8 @@ impl Site {
                     .to_owned(),
             ));
         }
-        let number = |name: &str| dataset.number_of(&self.place, without_machine(name));
-        match remote.first_name(|name| number(name).is_some()).map_err(told)? {
+        let is_one = |name: &str| dataset.number_of(&self.place, without_machine(name)).is_some();
+        match remote.first_name(is_one).map_err(told)? {
             Some(name) => {
                 Err(told(format!("{name} is there already; name another prefix or export, or remove it")))
             }

@@ -152,7 +152,7 @@ impl Running {
     /// actions, even if the caller of the tests ignores some (`nohup`, a shell's `&`).
     pub fn start(command: &mut Command) -> Running {
         let shown = format!("{command:?}");
-        ignore_no_signals();
+        handle_ignored_signals();
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -285,7 +285,7 @@ impl Drop for Running {
 /// Gives started programs the default actions of signals that this process ignores: exec(3) resets signals that are handled.
 /// A closure between fork and exec could do that as well, but then the standard library forks, which copies the page tables
 /// of this large process: a fifth of the processor time of all tests.
-fn ignore_no_signals() {
+fn handle_ignored_signals() {
     extern "C" fn nothing(_: libc::c_int) {}
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
