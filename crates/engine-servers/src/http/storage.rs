@@ -328,11 +328,7 @@ impl Storage for HttpEngine {
             // (Many blocks belong to the same file, and lists are in order.)
             names.dedup();
             bytes += names.iter().skip(before).map(|name| name.as_os_str().len()).sum::<usize>();
-            if names.len() > MOST_LISTED || bytes > MOST_BYTES {
-                return Err(io::Error::other(format!(
-                    "more than {MOST_LISTED} names, or {MOST_BYTES} bytes of them"
-                )));
-            }
+            check_count(names.len(), bytes)?;
             empty = if page.names == 0 { empty + 1 } else { 0 };
             if page.next.is_some() && (page.next == from || empty > MOST_EMPTY) {
                 return Err(refused(ENDLESS.into()));
@@ -360,11 +356,21 @@ impl Storage for HttpEngine {
             prefix = format!("{}/", prefix.trim_end_matches('/'));
         }
         let mut after = None;
-        // (Not every server has versions, and not everybody may list them.)
-        while let Ok(versions) = self.versions(&bucket, &prefix, &mut after) {
+        let mut bytes = names.iter().map(|name| name.as_os_str().len()).sum::<usize>();
+        loop {
+            let is_first = after.is_none();
+            let versions = match self.versions(&bucket, &prefix, &mut after) {
+                Ok(versions) => versions,
+                // Not every server has versions, and not everybody may list them.
+                Err(_) if is_first => break,
+                Err(error) => return Err(error),
+            };
+            let before = names.len();
             let files = versions.into_iter().filter_map(|one| self.file_of(&bucket, one.key, &mut None));
             names.extend(files);
             names.dedup();
+            bytes += names.iter().skip(before).map(|name| name.as_os_str().len()).sum::<usize>();
+            check_count(names.len(), bytes)?;
             progress();
             if after.is_none() {
                 break;
@@ -373,6 +379,16 @@ impl Storage for HttpEngine {
         names.sort();
         names.dedup();
         Ok(names)
+    }
+}
+
+/// Checks that a list is not too long.
+fn check_count(names: usize, bytes: usize) -> io::Result<()> {
+    match names > MOST_LISTED || bytes > MOST_BYTES {
+        true => {
+            Err(io::Error::other(format!("more than {MOST_LISTED} names, or {MOST_BYTES} bytes of them")))
+        }
+        false => Ok(()),
     }
 }
 

@@ -88,6 +88,25 @@ fn a_slow_store_is_tested_as_well() {
     assert_eq!((slow.names().len(), slow.uploads()), (0, 0), "nothing is left");
 }
 
+/// Versions that cannot be listed are not there, or not to be seen; but a list that ends in the middle is not a whole one.
+#[test]
+fn a_list_of_versions_that_breaks_off_is_an_error() {
+    const FIRST: &str = "<ListVersionsResult><IsTruncated>true</IsTruncated><Version><Key>a</Key>\
+                         <VersionId>1</VersionId></Version></ListVersionsResult>";
+    const REFUSAL: &str = "<Error><Code>AccessDenied</Code></Error>";
+    let dir = scratch();
+    let clean = |first: Reply| {
+        let server = ObjectServer::behaving(move |seen| match seen.path.contains("versions=") {
+            true if seen.path.contains("key-marker=") => Reply::Refused(403, "", REFUSAL),
+            true => first.clone(),
+            false => Reply::Granted,
+        });
+        run(dir.path(), &s3::environment(&format!("http://{}", server.host())), "test --clean s3://bkt")
+    };
+    clean(Reply::Refused(403, "", REFUSAL)).ok();
+    clean(Reply::Refused(200, "", FIRST)).refused().says("AccessDenied");
+}
+
 #[test]
 fn objects_of_webdav_are_removed() {
     let dir = scratch();

@@ -59,7 +59,11 @@ pub fn cells(done: &Done) -> [String; 9] {
         false if done.entries.is_some() => (format!("{}/s", count(done.rate())), "-".to_owned()),
         false => (format!("{}/s", count(done.rate())), format!("{}/s", count(figures.stonewall.rate()))),
     };
-    let slowest = figures.slowest().map(|worker| format!("{} {}/s", worker.name, count(worker.rate())));
+    // (Workers do not tell how many entries each has listed.)
+    let slowest = figures.slowest().map(|worker| match done.entries {
+        Some(_) => worker.name.clone(),
+        None => format!("{} {}/s", worker.name, count(worker.rate())),
+    });
     [
         done.phase.name().to_owned(),
         done.entries.unwrap_or(figures.ops()).to_string(),
