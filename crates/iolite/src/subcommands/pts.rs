@@ -47,7 +47,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     let is_resumed = asked.has("resume");
     let place = match asked.value("output") {
         Some(path) => Place::Named(path.into()),
-        None if is_resumed => Place::Usual(target.place_of_before(Path::new("."))),
+        None if is_resumed => Place::Usual(target.place_of_before(Path::new("."))?),
         None => Place::Usual(target.usual_place()),
     };
     let plan = described(&target, &choices);

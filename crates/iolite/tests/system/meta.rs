@@ -3,10 +3,10 @@
 use crate::common::browser::Browser;
 use crate::common::devices::{Mounted, Ramfs};
 use crate::common::program::{GRACE, Running};
-use crate::common::s3::S3;
+use crate::common::s3::{self, S3};
 use crate::common::{Finished, Program, scratch, words};
 use crate::remote::Agent;
-use iolite_testing::{or_skip, partly_skipped, skip, this_test};
+use iolite_testing::{ObjectServer, Reply, or_skip, partly_skipped, skip, this_test};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -417,6 +417,22 @@ fn results_are_kept_and_compared() {
     // Of several, each phase has a verdict, as jobs have.
     run(&format!("compare run:1 vs run:2 {store}")).ok().says("BASE");
     run("meta there --label=x").refused().says("--label belongs to --save");
+}
+
+#[test]
+fn a_bucket_that_is_not_there_is_told_before_the_first_phase() {
+    const MISSING: &str = "<Error><Code>NoSuchBucket</Code></Error>";
+    let dir = scratch();
+    let server = ObjectServer::behaving(|seen| {
+        match seen.path.contains("list-type=") || seen.path.contains("versions") {
+            true => Reply::Refused(404, "", MISSING),
+            false => Reply::Refused(404, "", ""),
+        }
+    });
+    let address = format!("http://{}", server.host());
+    let run = Running::of_ours(dir.path(), &s3::environment(&address), "meta s3://bkt --files=10").wait();
+    run.refused().says("s3://bkt: there is no such bucket; make it first");
+    assert_eq!(server.uploads(), 0);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 /// The file that describes a dataset.
@@ -384,13 +384,17 @@ fn locked(site: &Site, directory: &Path) -> Result<File, String> {
     }
 }
 
-/// Writes the description.
+/// Writes the description. It is never empty in between: a writer that is killed there would leave files of nobody.
 fn describe(directory: &Path, description: &Value, is_complete: bool) -> Result<(), String> {
     let path = directory.join(DESCRIPTION);
     let mut value = description.clone();
     value["complete"] = is_complete.into();
-    std::fs::write(&path, format!("{value:#}\n"))
-        .map_err(|error| format!("{}: {}", path.display(), iolite_types::describe_error(&error)))
+    let text = format!("{value:#}\n");
+    let written = File::options().write(true).create(true).truncate(false).open(&path).and_then(|file| {
+        file.write_all_at(text.as_bytes(), 0)?;
+        file.set_len(text.len() as u64)
+    });
+    written.map_err(|error| format!("{}: {}", path.display(), iolite_types::describe_error(&error)))
 }
 
 /// Removes what an interrupted run has written.

@@ -200,11 +200,11 @@ impl Target {
     }
 
     /// The directory of results of an interrupted procedure, in which the device may have had another name.
-    pub fn place_of_before(&self, within: &Path) -> PathBuf {
+    pub fn place_of_before(&self, within: &Path) -> Result<PathBuf, String> {
         let usual = self.usual_place();
         let (Some(serial), Some(_), false) = (&self.serial, &self.unique, within.join(&usual).exists())
         else {
-            return usual;
+            return Ok(usual);
         };
         let end = format!("-{}.pts", plain(serial));
         let entries = fs::read_dir(within).into_iter().flatten().flatten();
@@ -213,7 +213,15 @@ impl Target {
             .filter(|name| name.to_str().is_some_and(|name| name.ends_with(&end)))
             .collect();
         found.sort();
-        found.into_iter().next().map_or(usual, PathBuf::from)
+        match &found[..] {
+            [] => Ok(usual),
+            [one] => Ok(one.into()),
+            [one, other, ..] => Err(format!(
+                "--resume: {} and {} are both of the device with the serial number {serial}; name one by --output=DIRECTORY",
+                one.display(),
+                other.display()
+            )),
+        }
     }
 
     /// The facts of the header.
@@ -286,7 +294,7 @@ mod tests {
         let mut target = Target::of(&file.into(), true).unwrap();
         target.serial = Some("S 1".to_owned());
         target.unique = Some("eui.1".to_owned());
-        let found = |target: &Target| target.place_of_before(directory.path());
+        let found = |target: &Target| target.place_of_before(directory.path()).unwrap();
         assert_eq!(found(&target), Path::new("nvme1n1-S_1.pts"), "there is none");
         for name in ["nvme9n1-S_1.pts", "nvme8n1-S_2.pts"] {
             fs::create_dir(directory.path().join(name)).unwrap();
@@ -295,6 +303,9 @@ mod tests {
         // The serial number of a controller is that of all its namespaces.
         let doubtful = Target { unique: None, ..target.clone() };
         assert_eq!(found(&doubtful), Path::new("nvme1n1-S_1.pts"));
+        fs::create_dir(directory.path().join("nvme7n1-S_1.pts")).unwrap();
+        let why = target.place_of_before(directory.path()).unwrap_err();
+        assert!(why.contains("nvme7n1-S_1.pts and nvme9n1-S_1.pts") && why.contains("--output="), "{why}");
         fs::create_dir(directory.path().join("nvme1n1-S_1.pts")).unwrap();
         assert_eq!(found(&target), Path::new("nvme1n1-S_1.pts"));
     }
