@@ -44,6 +44,18 @@ pub enum FrameError {
     },
 }
 
+impl FrameError {
+    /// The other side has closed the connection, or has died. What the system says about that depends on what was under way.
+    pub fn is_closed(&self) -> bool {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+        match self {
+            FrameError::Closed => true,
+            FrameError::Lost(error) => matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof),
+            _ => false,
+        }
+    }
+}
+
 /// Encodes a frame with this message.
 ///
 /// # Errors

@@ -223,14 +223,7 @@ const CLIENT_GONE: &str = "the client is gone";
 
 /// Why the connection to a client ended.
 fn loss(error: FrameError) -> String {
-    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
-    match error {
-        FrameError::Closed => CLIENT_GONE.to_owned(),
-        FrameError::Lost(error) if matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof) => {
-            CLIENT_GONE.to_owned()
-        }
-        error => error.to_string(),
-    }
+    if error.is_closed() { CLIENT_GONE.to_owned() } else { error.to_string() }
 }
 
 /// Handles the messages of the coordinator.

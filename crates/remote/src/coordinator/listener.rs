@@ -7,7 +7,7 @@ use super::{
     Writer, lock,
 };
 use crate::connection::Connection;
-use crate::frame::{self, FrameError};
+use crate::frame;
 use crate::message::{FromAgent, Hello, Refusal, Request, ToAgent, machine_name};
 use crate::returned::{FilePart, Keeper};
 use iolite_os::time;
@@ -130,6 +130,9 @@ impl Comparison {
     }
 }
 
+/// Why an agent is lost that has closed its connection, or has died.
+const GONE: &str = "it has closed the connection";
+
 impl Ear {
     fn tell(&self, heard: Heard) {
         // Sending fails only if the run is over.
@@ -137,8 +140,10 @@ impl Ear {
     }
 
     fn send(&self, message: &ToAgent) -> Result<(), String> {
-        frame::write(&mut *lock(&self.writer), message)
-            .map_err(|error| format!("it cannot be reached: {error}"))
+        frame::write(&mut *lock(&self.writer), message).map_err(|error| match error.is_closed() {
+            true => GONE.to_owned(),
+            false => format!("it cannot be reached: {error}"),
+        })
     }
 
     fn ping(&mut self) -> Result<(), String> {
@@ -303,10 +308,8 @@ impl Ear {
                 false => Ok(None),
             };
         }
-        let message = frame::read(&mut self.connection).map_err(|error| match error {
-            FrameError::Closed => "it has closed the connection".to_owned(),
-            error => error.to_string(),
-        })?;
+        let message = frame::read(&mut self.connection)
+            .map_err(|error| if error.is_closed() { GONE.to_owned() } else { error.to_string() })?;
         self.heard = Instant::now();
         Ok(Some(message))
     }
