@@ -1,4 +1,4 @@
-//! The program, which is the crate's library: so it can be compiled while the crates below are still being optimised.
+//! Starts the program. All of it is in the library, which cargo compiles while the crates below are still being optimised.
 
 fn main() -> std::process::ExitCode {
     iolite::main()

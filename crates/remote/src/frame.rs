@@ -45,7 +45,8 @@ pub enum FrameError {
 }
 
 impl FrameError {
-    /// The other side has closed the connection, or has died. What the system says about that depends on what was under way.
+    /// The other side has closed the connection, or has died. The system reports that as
+    /// one of several errors, depending on what was under way.
     pub fn is_closed(&self) -> bool {
         use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
         match self {

@@ -327,8 +327,7 @@ impl Storage for HttpEngine {
             names.extend(listed.into_iter().filter_map(|name| self.file_of(&bucket, name, &mut other_block)));
             // (Many blocks belong to the same file, and lists are in order.)
             names.dedup();
-            bytes += names.iter().skip(before).map(|name| name.as_os_str().len()).sum::<usize>();
-            check_count(names.len(), bytes)?;
+            count(&names, before, &mut bytes)?;
             empty = if page.names == 0 { empty + 1 } else { 0 };
             if page.next.is_some() && (page.next == from || empty > MOST_EMPTY) {
                 return Err(refused(ENDLESS.into()));
@@ -356,7 +355,8 @@ impl Storage for HttpEngine {
             prefix = format!("{}/", prefix.trim_end_matches('/'));
         }
         let mut after = None;
-        let mut bytes = names.iter().map(|name| name.as_os_str().len()).sum::<usize>();
+        let mut bytes = 0;
+        count(&names, 0, &mut bytes)?;
         loop {
             let is_first = after.is_none();
             let versions = match self.versions(&bucket, &prefix, &mut after) {
@@ -369,8 +369,7 @@ impl Storage for HttpEngine {
             let files = versions.into_iter().filter_map(|one| self.file_of(&bucket, one.key, &mut None));
             names.extend(files);
             names.dedup();
-            bytes += names.iter().skip(before).map(|name| name.as_os_str().len()).sum::<usize>();
-            check_count(names.len(), bytes)?;
+            count(&names, before, &mut bytes)?;
             progress();
             if after.is_none() {
                 break;
@@ -382,9 +381,10 @@ impl Storage for HttpEngine {
     }
 }
 
-/// Checks that a list is not too long.
-fn check_count(names: usize, bytes: usize) -> io::Result<()> {
-    match names > MOST_LISTED || bytes > MOST_BYTES {
+/// Adds the bytes of the names from `from` on, and checks that the list is not too long.
+fn count(names: &[PathBuf], from: usize, bytes: &mut usize) -> io::Result<()> {
+    *bytes += names.iter().skip(from).map(|name| name.as_os_str().len()).sum::<usize>();
+    match names.len() > MOST_LISTED || *bytes > MOST_BYTES {
         true => {
             Err(io::Error::other(format!("more than {MOST_LISTED} names, or {MOST_BYTES} bytes of them")))
         }

@@ -63,11 +63,6 @@ impl Bucket {
     /// Checks that the server answers. From now on, names of this test may be there.
     pub fn begin(&mut self) -> Result<(), String> {
         self.remote.check().map_err(|why| format!("{}: {why}", self.name))?;
-        // (The answer for an object is the same whether the object or the bucket is not there. Who may not list may go on.)
-        let listed = self.remote.remove_all(&format!("{}/", self.own()));
-        if listed.is_err_and(|why| why.contains("NoSuchBucket")) {
-            return Err(format!("{}: there is no such bucket; make it first", self.name));
-        }
         self.is_used = true;
         Ok(())
     }

@@ -59,7 +59,7 @@ pub fn cells(done: &Done) -> [String; 9] {
         false if done.entries.is_some() => (format!("{}/s", count(done.rate())), "-".to_owned()),
         false => (format!("{}/s", count(done.rate())), format!("{}/s", count(figures.stonewall.rate()))),
     };
-    // (Workers do not tell how many entries each has listed.)
+    // A worker counts requests, not entries, so its rate would say nothing here.
     let slowest = figures.slowest().map(|worker| match done.entries {
         Some(_) => worker.name.clone(),
         None => format!("{} {}/s", worker.name, count(worker.rate())),

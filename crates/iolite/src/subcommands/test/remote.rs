@@ -190,8 +190,17 @@ impl Remote {
         format!("{}{}{}", self.place, self.prefix(), self.number)
     }
 
-    /// Checks that the server answers, before anything is measured.
+    /// Checks that the server answers and that a bucket exists, before anything is measured.
     pub fn check(&self) -> Result<(), String> {
+        if self.is_s3 {
+            // The answer to a question about an object does not tell which is missing, the object or the bucket. A list does; who is
+            // not allowed to list may still test.
+            let listed =
+                self.for_names(&format!("{}{}", self.place, self.number), |_| false, |_, _, _| Ok(()));
+            if listed.is_err_and(|why| why.contains("NoSuchBucket")) {
+                return Err("there is no such bucket; create it first".to_owned());
+            }
+        }
         let names = self.names(&self.number);
         names
             .first()
