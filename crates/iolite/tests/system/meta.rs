@@ -431,7 +431,7 @@ fn a_bucket_that_is_not_there_is_told_before_the_first_phase() {
     });
     let address = format!("http://{}", server.host());
     let run = |line: &str| Running::of_ours(dir.path(), &s3::environment(&address), line).wait();
-    for line in ["meta s3://bkt --files=10", "ai kv s3://bkt --seconds=1"] {
+    for line in ["meta s3://bkt --files=10", "ai kv s3://bkt --seconds=1", "test s3://bkt"] {
         run(line).refused().says("s3://bkt: there is no such bucket; create it first");
     }
     assert_eq!(server.uploads(), 0);
