@@ -180,6 +180,14 @@ impl Control {
     /// Sets requests. Called by the controller.
     pub fn ask(&self, bits: u32) {
         self.attention.fetch_or(bits, Release);
+        futex::wake(&self.attention);
+    }
+
+    /// Sleeps for at most this time, or until there is a request that the worker has to serve. Called by the worker.
+    pub fn rest(&self, time: Duration) {
+        // (That one is not cleared.)
+        let may_be_set = self.attention() & attention::SAVE;
+        futex::wait_for(&self.attention, may_be_set, time);
     }
 
     /// Clears requests that have been served. Called by the worker.

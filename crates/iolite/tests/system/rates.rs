@@ -306,7 +306,8 @@ pub fn thinktime_spin_is_not_slept() {
         "--name=j --ioengine=null --size=1G --output-format=normal,json --thinktime=40ms --number_ios=6";
     let sleeps = |spin: &str| {
         let line = words(&format!("{job} --thinktime_spin={spin}"));
-        let (run, log) = trace::system_calls(&Program::under_test(), dir.path(), "clock_nanosleep", &line)?;
+        let (run, log) =
+            trace::system_calls(&Program::under_test(), dir.path(), "clock_nanosleep,futex", &line)?;
         let run = run.ok();
         let report = Json::parse(&run.stdout);
         // There is a pause between any two of the six I/Os.
@@ -315,7 +316,9 @@ pub fn thinktime_spin_is_not_slept() {
         // Only the sleeps of the worker count, not those of other processes.
         let worker = run.stdout.split_once(": pid=").expect("the worker's ID is printed").1;
         let worker = format!("{} ", worker.split_once(':').expect("pid=N:").0);
-        let slept = |line: &&str| line.starts_with(&worker) && line.contains("clock_nanosleep(");
+        let slept = |line: &&str| {
+            line.starts_with(&worker) && (line.contains("clock_nanosleep(") || line.contains("FUTEX_WAIT, "))
+        };
         Some((log.lines().filter(slept).count(), busy))
     };
     let (Some((asleep, idle)), Some((spinning, busy))) = (sleeps("0"), sleeps("40ms")) else {

@@ -63,8 +63,13 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Waits until this time, until the job ends or the controller stops it, and reaps completions meanwhile. `in_hand`
     /// = an I/O of the workload is still to be issued.
     pub(super) fn wait_until(&mut self, moment: u64, in_hand: bool) {
-        /// How long to sleep at most between two checks for requests of the controller.
+        /// How long to wait at most for completions between two checks for requests of the controller. A longer sleep with
+        /// nothing in flight is ended by such a request.
         const MOST_NS: u64 = 20_000_000;
+        /// How long to sleep at most: the system's clock may differ a little from the run's.
+        const LONGEST_NS: u64 = 10_000_000_000;
+        /// The same for an engine that has to be called.
+        const KEEP_ALIVE_NS: u64 = 1_000_000_000;
         self.commit();
         self.common.time.oversleep.prepare();
         let mut has_slept = false;
@@ -77,12 +82,18 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 break;
             }
             let left = moment.min(self.common.time.next_event.max(now)) - now;
-            let nap = self.common.time.oversleep.nap(left).min(MOST_NS);
             let in_flight = self.common.flight.count;
+            let longest = match in_flight {
+                0 if self.engine.keep_alive() => KEEP_ALIVE_NS,
+                0 => LONGEST_NS,
+                _ => MOST_NS,
+            };
+            let nap = self.common.time.oversleep.nap(left).min(longest);
             if in_flight > 0 {
                 self.reap_within(Duration::from_nanos(nap));
+            } else if nap > MOST_NS {
+                self.common.control.rest(Duration::from_nanos(nap));
             } else if nap > 0 {
-                self.engine.keep_alive();
                 std::thread::sleep(Duration::from_nanos(nap));
             } else {
                 std::hint::spin_loop();

@@ -53,18 +53,19 @@ pub fn slowed_when(
 /// because a late worker sleeps less until its next I/O is due. (Processes that start others are left out, because they
 /// sleep while they wait for these.) `None` as above.
 pub fn asked_sleep(program: &Program, dir: &Path, args: &[String]) -> Option<(Finished, Duration)> {
-    let traced = "clock_nanosleep,nanosleep,fork,vfork,clone,clone3";
+    let traced = "clock_nanosleep,nanosleep,futex,fork,vfork,clone,clone3";
     let (finished, log) = system_calls(program, dir, traced, args)?;
     let caller = |call: &str| call.split_whitespace().next().map(str::to_owned);
+    // A long sleep waits for a request of the controller. (Waits within one process are private.)
+    let sleeps = |call: &&str| call.contains("sleep") || call.contains("FUTEX_WAIT, ");
     let forks =
         |call: &&str| call.contains("fork(") || (call.contains("clone") && !call.contains("CLONE_THREAD"));
-    let starters: HashSet<_> =
-        log.lines().filter(|call| !call.contains("sleep")).filter(forks).map(caller).collect();
+    let starters: HashSet<_> = log.lines().filter(|call| !sleeps(call)).filter(forks).map(caller).collect();
     let field = |call: &str, name: &str| -> Option<u64> {
         let number = call.split_once(name)?.1;
         number.split(|byte: char| !byte.is_ascii_digit()).next()?.parse().ok()
     };
-    let of_workers = log.lines().filter(|call| call.contains("sleep") && !starters.contains(&caller(call)));
+    let of_workers = log.lines().filter(|call| sleeps(call) && !starters.contains(&caller(call)));
     let asked = of_workers.filter_map(|call| {
         Some(Duration::new(field(call, "tv_sec=")?, u32::try_from(field(call, "tv_nsec=")?).ok()?))
     });
