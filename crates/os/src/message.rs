@@ -9,8 +9,8 @@ const MOST_TEXT: usize = 8000;
 /// A message to the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// The worker's phase changed.
-    Phase(u32),
+    /// Something in the slot of a worker changed: its phase, or its thread has ended.
+    Look,
     /// A line for the user, like "Laying out IO file".
     Note(u32, String),
     /// A warning for the user: something is suspicious, but nothing has failed.
@@ -27,19 +27,16 @@ pub enum Message {
     Fatal(u32, String),
     /// So many errors of this kind, after which the job continues.
     Tolerated(u32, i32, String),
-    /// A thread worker has ended. (The spawner waits for processes.)
-    ThreadOver(u32),
 }
 
 impl Message {
     /// Sends the message. Does nothing if the controller is gone.
     pub fn send(&self, socket: &Socket) {
         let (tag, worker, errno, text) = match self {
-            Message::Phase(worker) => (0u8, *worker, 0, ""),
+            Message::Look => (0u8, 0, 0, ""),
             Message::Note(worker, text) => (1, *worker, 0, text.as_str()),
             Message::Warning(worker, text) => (2, *worker, 0, text.as_str()),
             Message::Failed(worker, errno, text) => (3, *worker, *errno, text.as_str()),
-            Message::ThreadOver(worker) => (4, *worker, 0, ""),
             Message::WentOn(worker, errno, text) => (5, *worker, *errno, text.as_str()),
             Message::WrongData(worker, text) => (6, *worker, 0, text.as_str()),
             Message::Trouble(worker, text) => (7, *worker, 0, text.as_str()),
@@ -52,7 +49,12 @@ impl Message {
         bytes.extend_from_slice(&errno.to_ne_bytes());
         bytes.extend_from_slice(&text.as_bytes()[..text.len().min(MOST_TEXT)]);
         // Sending fails only if the controller is gone. Then this process is about to be killed.
-        let _ = socket.send(&bytes);
+        let _ = match self {
+            // If there is no room, there are messages to read, and the controller looks at all slots after reading them.
+            // (Thousands of workers that waited for room would all be woken for each message that is read.)
+            Message::Look => socket.send_if_there_is_room(&bytes).map(drop),
+            _ => socket.send(&bytes),
+        };
     }
 
     /// Receives the next message; `None` = no message is waiting.
@@ -71,7 +73,6 @@ impl Message {
         let errno = i32::from_ne_bytes([errno[0], errno[1], errno[2], errno[3]]);
         let text = String::from_utf8_lossy(&bytes[9..]).into_owned();
         Ok(Some(match tag {
-            0 => Message::Phase(worker),
             1 => Message::Note(worker, text),
             2 => Message::Warning(worker, text),
             3 => Message::Failed(worker, errno, text),
@@ -80,7 +81,7 @@ impl Message {
             7 => Message::Trouble(worker, text),
             8 => Message::Fatal(worker, text),
             9 => Message::Tolerated(worker, errno, text),
-            _ => Message::ThreadOver(worker),
+            _ => Message::Look,
         }))
     }
 }
@@ -93,7 +94,7 @@ mod tests {
     fn messages_arrive_whole_and_in_order() {
         let (one, other) = Socket::pair().unwrap();
         let messages = [
-            Message::Phase(7),
+            Message::Look,
             Message::Note(1, "a: Laying out IO file (1 file / 1MiB)".into()),
             Message::Failed(2, 28, "write".into()),
             Message::Warning(3, String::new()),
@@ -102,7 +103,6 @@ mod tests {
             Message::Tolerated(3, 70_000, "io_u error".into()),
             Message::WrongData(3, "md5: verify failed\n       Expected CRC: 0".into()),
             Message::WentOn(3, 5, "read".into()),
-            Message::ThreadOver(4),
         ];
         messages.iter().for_each(|message| message.send(&one));
         for message in messages {

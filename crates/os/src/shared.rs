@@ -42,6 +42,7 @@ pub enum Phase {
 }
 
 impl Phase {
+    #[inline]
     fn from_word(word: u32) -> Phase {
         use Phase::*;
         const ALL: [Phase; 11] = [
@@ -101,6 +102,8 @@ pub struct Control {
     pub command_group: AtomicI32,
     /// The errno that ended the job, 0 for none. Written by the worker.
     pub errno: AtomicI32,
+    /// 1 = the thread that was this worker has ended. (The spawner waits for processes.)
+    thread_over: AtomicU32,
     /// The number of open files. Written by the worker.
     pub open_files: AtomicU32,
     /// The depth that the search for a latency target has reached; 0 = the job's own. Written by the worker.
@@ -206,6 +209,7 @@ impl Control {
     }
 
     /// The worker's phase.
+    #[inline]
     pub fn phase(&self) -> Phase {
         Phase::from_word(self.phase.load(Acquire))
     }
@@ -213,6 +217,16 @@ impl Control {
     /// Sets the phase. Called by the worker.
     pub fn set_phase(&self, phase: Phase) {
         self.phase.store(phase as u32, Release);
+    }
+
+    /// The worker's thread ends now and says nothing more. Called by the thread.
+    pub fn end_thread(&self) {
+        self.thread_over.store(1, Release);
+    }
+
+    /// Whether the thread that was this worker has ended.
+    pub fn is_thread_over(&self) -> bool {
+        self.thread_over.load(Acquire) != 0
     }
 
     /// Holds the worker's ramp until [`release_ramp`](Self::release_ramp), even if it has moved enough. Called by the

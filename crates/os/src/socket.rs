@@ -32,14 +32,14 @@ impl Socket {
         self.send_with(bytes, 0)
     }
 
-    /// Sends one message unless there is no room for it now.
+    /// Sends one message unless there is no room for it now. Returns whether it was sent.
     ///
     /// # Errors
     /// As for [`Socket::send`].
-    pub fn send_if_there_is_room(&self, bytes: &[u8]) -> io::Result<()> {
+    pub fn send_if_there_is_room(&self, bytes: &[u8]) -> io::Result<bool> {
         match self.send_with(bytes, libc::MSG_DONTWAIT) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            result => result,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            result => result.map(|()| true),
         }
     }
 

@@ -555,10 +555,34 @@ impl<'a> Controller<'a> {
         }
     }
 
+    /// Handles what workers said, and then the ends of those that are threads.
     fn handle_messages(&mut self, events: &mut Events<'_>) -> io::Result<()> {
+        let mut over = Vec::new();
+        while self.read_messages(events)? || !over.is_empty() {
+            for index in over {
+                self.ended(index, ChildEnd::Exited(0), events);
+            }
+            // What these have said last may not have been read.
+            over = self.threads_over();
+        }
+        Ok(())
+    }
+
+    /// Threads whose ends have not been handled.
+    fn threads_over(&self) -> Vec<usize> {
+        let is_over = |index: &usize| {
+            self.members[*index].end.is_none() && self.arena.slot(*index).control.is_thread_over()
+        };
+        (0..self.members.len()).filter(is_over).collect()
+    }
+
+    /// Handles all messages that have arrived. Returns whether there were any.
+    fn read_messages(&mut self, events: &mut Events<'_>) -> io::Result<bool> {
+        let mut any = false;
         while let Some(message) = self.next_message()? {
+            any = true;
             match message {
-                Message::Phase(_) => {}
+                Message::Look => {}
                 Message::Note(worker, text) => self.tell(Some(worker), EventKind::Note(text), events),
                 Message::Warning(worker, text) => self.tell(Some(worker), EventKind::Warning(text), events),
                 Message::Trouble(worker, text) => self.tell(Some(worker), EventKind::Trouble(text), events),
@@ -579,10 +603,9 @@ impl<'a> Controller<'a> {
                 Message::WentOn(worker, errno, what) => {
                     self.members[worker as usize].known.went_on.get_or_insert(JobError { errno, what });
                 }
-                Message::ThreadOver(worker) => self.ended(worker as usize, ChildEnd::Exited(0), events),
             }
         }
-        Ok(())
+        Ok(any)
     }
 }
 

@@ -249,7 +249,7 @@ impl Spawner {
     pub fn order(&self, order: Order) -> io::Result<()> {
         match order {
             // This order is repeated, and a spawner that hangs must not make the controller hang.
-            Order::Interrupt => self.socket.send_if_there_is_room(&order.encode()),
+            Order::Interrupt => self.socket.send_if_there_is_room(&order.encode()).map(drop),
             _ => self.socket.send(&order.encode()),
         }
     }

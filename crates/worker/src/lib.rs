@@ -176,7 +176,7 @@ impl Worker<'_> {
     fn enter(&self, phase: Phase) {
         debug!(target: "process", "{}: {}", self.resolved.name, phase.in_words());
         self.control().set_phase(phase);
-        Message::Phase(self.number()).send(self.messages);
+        Message::Look.send(self.messages);
     }
 
     /// The clock that the job has chosen.

@@ -30,7 +30,7 @@ impl Worker<'_> {
             let now = time::clock_ms(clock).map_err(|error| Stop::new("func=job_start_clock_id", &error))?;
             self.control().own_start_ms.store(now, Relaxed);
         }
-        Message::Phase(self.number()).send(self.messages);
+        Message::Look.send(self.messages);
         let worked = self.loops(io_loop);
         let (common, engine) = io_loop.with_engine();
         let failure = common.end.failure.take();

@@ -14,14 +14,14 @@ pub struct SizedRamp<'a> {
     bytes: u64,
     own: &'a Control,
     others: Vec<&'a Control>,
-    /// The number of the worker, and the socket on which it reports that a held ramp has moved enough.
-    teller: (u32, &'a Socket),
+    /// The socket on which the worker reports that a held ramp has moved enough.
+    messages: &'a Socket,
 }
 
 impl<'a> SizedRamp<'a> {
     /// A ramp of this many bytes, which the worker with the word `own` and these others move together.
-    pub fn new(bytes: u64, own: &'a Control, others: Vec<&'a Control>, teller: (u32, &'a Socket)) -> Self {
-        SizedRamp { bytes, own, others, teller }
+    pub fn new(bytes: u64, own: &'a Control, others: Vec<&'a Control>, messages: &'a Socket) -> Self {
+        SizedRamp { bytes, own, others, messages }
     }
 
     /// Counts moved bytes.
@@ -39,8 +39,7 @@ impl<'a> SizedRamp<'a> {
         }
         let is_held = self.own.holds_ramp();
         if is_held && !self.own.is_ramp_moved() && self.own.note_ramp_moved() {
-            let (number, messages) = self.teller;
-            Message::Phase(number).send(messages);
+            Message::Look.send(self.messages);
         }
         !is_held
     }
@@ -56,8 +55,8 @@ mod tests {
         let arena = Arena::new(2).unwrap();
         let (one, other) = (&arena.slot(0).control, &arena.slot(1).control);
         let (_controller, messages) = Socket::pair().unwrap();
-        let alone = SizedRamp::new(100, one, Vec::new(), (0, &messages));
-        let shared = SizedRamp::new(100, other, vec![one], (1, &messages));
+        let alone = SizedRamp::new(100, one, Vec::new(), &messages);
+        let shared = SizedRamp::new(100, other, vec![one], &messages);
         alone.moved(60);
         assert!(!alone.is_over());
         shared.moved(40);
@@ -69,7 +68,7 @@ mod tests {
         let arena = Arena::new(1).unwrap();
         let control = &arena.slot(0).control;
         let (controller, messages) = Socket::pair().unwrap();
-        let ramp = SizedRamp::new(100, control, Vec::new(), (0, &messages));
+        let ramp = SizedRamp::new(100, control, Vec::new(), &messages);
         control.hold_ramp();
         let told = || controller.try_receive_or_end(&mut [0; 64]).unwrap().is_some();
         assert!(!ramp.is_over() && !control.is_ramp_moved() && !told());

@@ -77,8 +77,7 @@ impl Worker<'_> {
     fn sized_ramp(&self) -> Option<SizedRamp<'_>> {
         let rules = self.resolved.sized_ramp.as_ref()?;
         let others = rules.others.iter().map(|&other| &self.arena.slot(other).control);
-        let teller = (self.number(), self.messages);
-        Some(SizedRamp::new(rules.bytes, self.control(), others.collect(), teller))
+        Some(SizedRamp::new(rules.bytes, self.control(), others.collect(), self.messages))
     }
 
     /// Where the stamps of its I/Os go.

@@ -139,7 +139,8 @@ impl Work for Shared {
     }
 
     fn thread_over(&self, worker: u32) {
-        Message::ThreadOver(worker).send(&self.messages);
+        self.arena.slot(worker as usize).control.end_thread();
+        Message::Look.send(&self.messages);
     }
 
     fn keep_time(&self) {
