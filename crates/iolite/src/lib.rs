@@ -80,6 +80,7 @@ use std::process::ExitCode;
 
 /// Does what the command line says.
 pub fn main() -> ExitCode {
+    iolite_run::begin_calibration();
     let mut args = std::env::args_os();
     let name = Name::of(&args.next().unwrap_or_default());
     let args: Vec<OsString> = args.collect();

@@ -5,7 +5,9 @@
 //! `clocksource` requests it, the clock is a system call.
 
 use crate::{counter, time};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// The number of fractional bits of the factor.
 const SHIFT: u32 = 32;
@@ -13,6 +15,18 @@ const SHIFT: u32 = 32;
 /// How long the counter is compared with the system's clock. Each bracketed reading is uncertain by about 50 ns, so two
 /// of them this far apart give the rate to about 20 parts per million.
 const CALIBRATION_NS: u64 = 5_000_000;
+/// The same where the processor states the counter's rate and one only sees whether that can be true.
+const CHECK_NS: u64 = 100_000;
+/// How old a first reading may be. (The counter of a machine that has slept since then may have begun anew.)
+const OLDEST_NS: u64 = 1_000_000_000;
+
+/// The first reading, see [`begin_calibration`].
+static FIRST: OnceLock<(u64, u64)> = OnceLock::new();
+
+/// Reads the clocks for the first time. Called where the program begins, so that [`Clock::calibrate`] need not wait long.
+pub fn begin_calibration() {
+    FIRST.get_or_init(bracketed);
+}
 
 /// The clock that a job requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,20 +68,21 @@ impl Clock {
         if !counter::is_reliable() {
             return Clock { kind: Kind::Monotonic, origin_ns };
         }
-        let (start_ns, start) = bracketed();
-        let (end_ns, end) = loop {
-            let reading = bracketed();
-            if reading.0 - start_ns >= CALIBRATION_NS {
-                break reading;
-            }
-        };
+        let young = |first: &&(u64, u64)| origin_ns - first.0 < OLDEST_NS;
+        let (start_ns, start) = FIRST.get().filter(young).copied().unwrap_or_else(bracketed);
+        // The rate that a processor states is exact, where it is not plainly wrong.
+        let stated = counter::hertz().map(|hertz| factor(1_000_000_000, hertz));
+        let least_ns = if stated.is_some() { CHECK_NS } else { CALIBRATION_NS };
+        let left = least_ns.saturating_sub(time::monotonic_ns() - start_ns);
+        if left > 0 {
+            std::thread::sleep(Duration::from_nanos(left));
+        }
+        let (end_ns, end) = bracketed();
         let ticks = end.wrapping_sub(start);
         if ticks == 0 {
             return Clock { kind: Kind::Monotonic, origin_ns };
         }
         let measured = factor(end_ns - start_ns, ticks);
-        // The rate that a processor states is exact, where it is not plainly wrong.
-        let stated = counter::hertz().map(|hertz| factor(1_000_000_000, hertz));
         let factor = stated.filter(|stated| stated.abs_diff(measured) <= measured / 100).unwrap_or(measured);
         Clock { kind: Kind::Counter { start, factor }, origin_ns: start_ns }
     }

@@ -43,6 +43,7 @@ mod ticker;
 pub use controller::{BANDWIDTH_LOGS, StartGate, Trigger, Watch};
 pub use idle::calibrate_cpus;
 pub use iolite_os::Clock;
+pub use iolite_os::clock::begin_calibration;
 use iolite_os::processors::run_when_idle;
 pub use iolite_os::processors::{processors, run_on};
 pub use iolite_os::signals::survive_size_limit;
