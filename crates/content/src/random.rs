@@ -1,56 +1,72 @@
-//! Fast random bytes: several xoshiro256+ generators in parallel lanes.
+//! Fast random bytes: rounds of AES.
 //!
-//! The algorithm is by Blackman and Vigna (public domain, <https://prng.di.unimi.it>); the initial states come from
-//! SplitMix64. On processors with AVX2 or NEON, the lanes are kept in vector registers (`random/avx2.rs`,
-//! `random/neon.rs`). With AVX2 that is more than three times as fast as the compiled portable loop, which does not keep
-//! its lanes in registers. All ways make the same bytes. The variant with a plain sum (`+`) is enough here: its weakness is
-//! a little linearity in the lowest bits, which no storage system can compress or deduplicate.
+//! Each of sixteen blocks of 16 bytes begins with a state from SplitMix64, and one round of AES (FIPS 197, 5.1, with a
+//! constant key) makes the next 16 bytes of it, again and again. That is no cipher, and need not be one: what storage
+//! systems look for are repetitions and uneven frequencies, and a round of AES leaves none. Processors have an instruction
+//! for it (`random/vaes.rs`, `random/aes.rs`, `random/neon.rs`), so buffers are filled about as fast as they can be written. All
+//! ways make the same bytes.
 
-/// The function [`fill_beginnings`] of a module, by its `step`, `load` and `store` of vectors. Each kind of vector has one of its
-/// own, because the compiler inlines only what has the same features of the processor.
+/// The function [`fill_beginnings`] of a module, by its `KEY`, `round`, `load` and `store` of vectors. Each kind of vector has one
+/// of its own, because the compiler inlines only what has the same features of the processor.
 macro_rules! fill_beginnings {
     ($feature:literal) => {
         /// The same as [`super::fill_beginnings`].
         #[target_feature(enable = $feature)]
         pub(super) fn fill_beginnings(
-            state: &mut [Words; 4],
+            state: &mut State,
             buffer: &mut [u8],
             chunk: usize,
             random: impl Fn(usize) -> usize,
         ) {
-            let mut current = [load(&state[0]), load(&state[1]), load(&state[2]), load(&state[3])];
+            let key = key();
+            let mut current = load(state);
             for chunk in buffer.chunks_mut(chunk) {
                 let length = random(chunk.len());
                 let (steps, rest) = chunk[..length].as_chunks_mut::<STEP>();
                 for place in steps {
-                    store(place, step(&mut current));
+                    for (place, vector) in place.as_chunks_mut().0.iter_mut().zip(&mut current) {
+                        *vector = round(*vector, key);
+                        store(place, *vector);
+                    }
                 }
                 if !rest.is_empty() {
-                    let mut last = [0; STEP];
-                    store(&mut last, step(&mut current));
+                    current.iter_mut().for_each(|vector| *vector = round(*vector, key));
+                    let last = bytes(current);
                     rest.copy_from_slice(&last[..rest.len()]);
                 }
             }
-            for (words, vectors) in state.iter_mut().zip(current) {
-                let mut bytes = [0; STEP];
-                store(&mut bytes, vectors);
-                for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
-                    *word = u64::from_le_bytes(*bytes);
-                }
+            *state = bytes(current);
+        }
+
+        #[target_feature(enable = $feature)]
+        fn bytes(vectors: Vectors) -> State {
+            let mut bytes = [0; STEP];
+            for (place, vector) in bytes.as_chunks_mut().0.iter_mut().zip(vectors) {
+                store(place, vector);
             }
+            bytes
         }
     };
 }
 
 #[cfg(target_arch = "x86_64")]
-mod avx2;
+mod aes;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod vaes;
 
-/// The number of generators in parallel; a step makes this many words. They fill two vectors of AVX2, so that one is
-/// computed while the other waits for its results.
-const LANES: usize = 8;
-const STEP: usize = LANES * 8;
+/// The blocks that are computed side by side: an instruction takes several cycles, and others begin meanwhile.
+const BLOCKS: usize = 16;
+const BLOCK: usize = 16;
+/// The bytes that a round of all blocks makes.
+const STEP: usize = BLOCKS * BLOCK;
+/// The last bytes of all blocks.
+type State = [u8; STEP];
+
+/// The key of each round: the first digits of π behind the point, as two words.
+const KEY: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344];
 
 /// The increment of SplitMix64's state from number to number.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -74,39 +90,31 @@ pub fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// One word per lane.
-type Words = [u64; LANES];
-
-#[inline(always)]
-fn each<const N: usize>(a: [u64; N], b: [u64; N], operation: impl Fn(u64, u64) -> u64) -> [u64; N] {
-    std::array::from_fn(|lane| operation(a[lane], b[lane]))
-}
-
-#[inline(always)]
-fn xor<const N: usize>(a: [u64; N], b: [u64; N]) -> [u64; N] {
-    each(a, b, |a, b| a ^ b)
-}
-
 /// A source of random bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Random {
-    state: [Words; 4],
+    state: State,
 }
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        let mut sequence = seed;
-        Random { state: std::array::from_fn(|_| std::array::from_fn(|_| split_mix(&mut sequence))) }
+        let mut state = [0; STEP];
+        for (place, number) in state.as_chunks_mut::<8>().0.iter_mut().zip(0..) {
+            *place = nth_split_mix(seed, number).to_le_bytes();
+        }
+        Random { state }
     }
 
-    /// The word at this place in the output for this seed, without computing the words before it: one lane is enough.
+    /// The 64-bit word at this place (counted in words) in the output for this seed, without computing all others: one block is
+    /// enough.
     pub(crate) fn word(seed: u64, place: usize) -> u64 {
-        let (steps, lane) = (place / LANES, place % LANES);
-        let mut state = std::array::from_fn(|row| [nth_split_mix(seed, (row * LANES + lane) as u64)]);
-        for _ in 0..steps {
-            step(&mut state);
+        let (rounds, place) = (place / (STEP / 8), place % (STEP / 8));
+        let first = place as u64 & !1;
+        let mut block = [nth_split_mix(seed, first), nth_split_mix(seed, first + 1)];
+        for _ in 0..=rounds {
+            block = portable::round(block);
         }
-        step(&mut state)[0]
+        block[place % 2]
     }
 
     /// Fills a buffer with the next random bytes.
@@ -125,67 +133,39 @@ impl Random {
         random: impl Fn(usize) -> usize,
     ) {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
+        if vaes::is_possible() {
             // SAFETY: the processor has the features that the function is compiled for.
-            return unsafe { avx2::fill_beginnings(&mut self.state, buffer, chunk, random) };
+            return unsafe { vaes::fill_beginnings(&mut self.state, buffer, chunk, random) };
+        }
+        #[cfg(target_arch = "x86_64")]
+        if aes::is_possible() {
+            // SAFETY: as above.
+            return unsafe { aes::fill_beginnings(&mut self.state, buffer, chunk, random) };
         }
         #[cfg(target_arch = "aarch64")]
-        if std::arch::is_aarch64_feature_detected!("neon") {
+        if neon::is_possible() {
             // SAFETY: as above.
             return unsafe { neon::fill_beginnings(&mut self.state, buffer, chunk, random) };
         }
-        fill_beginnings(&mut self.state, buffer, chunk, random);
+        portable::fill_beginnings(&mut self.state, buffer, chunk, random);
     }
 }
 
-/// The implementation that this processor gets: its vector instructions.
+/// The implementation that this processor gets: its instructions.
 pub fn implementation() -> &'static str {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
-        return "avx2";
+    if vaes::is_possible() {
+        return "vaes";
     }
-    if cfg!(target_arch = "aarch64") { "neon" } else { "portable" }
-}
-
-/// The portable implementation.
-fn fill_beginnings(state: &mut [Words; 4], buffer: &mut [u8], chunk: usize, random: impl Fn(usize) -> usize) {
-    // A local copy during the loop, so that the states stay in registers as far as possible.
-    let mut current = *state;
-    for chunk in buffer.chunks_mut(chunk) {
-        let length = random(chunk.len());
-        let (steps, rest) = chunk[..length].as_chunks_mut::<STEP>();
-        for place in steps {
-            store(place, step(&mut current));
-        }
-        if !rest.is_empty() {
-            let mut last = [0; STEP];
-            store(&mut last, step(&mut current));
-            rest.copy_from_slice(&last[..rest.len()]);
-        }
+    #[cfg(target_arch = "x86_64")]
+    if aes::is_possible() {
+        return "aes-ni";
     }
-    *state = current;
-}
-
-/// One step of `N` lanes.
-#[inline(always)]
-fn step<const N: usize>(state: &mut [[u64; N]; 4]) -> [u64; N] {
-    let [a, b, c, d] = *state;
-    let result = each(a, d, u64::wrapping_add);
-    let shifted = b.map(|word| word << 17);
-    let c = xor(c, a);
-    let d = xor(d, b);
-    let b = xor(b, c);
-    let a = xor(a, d);
-    *state = [a, b, xor(c, shifted), d.map(|word| word.rotate_left(45))];
-    result
-}
-
-/// Stores words in little endian order on every machine, so that a seed gives the same data everywhere.
-#[inline(always)]
-fn store(chunk: &mut [u8; STEP], words: Words) {
-    for (place, word) in chunk.as_chunks_mut::<8>().0.iter_mut().zip(words) {
-        *place = word.to_le_bytes();
+    #[cfg(target_arch = "aarch64")]
+    if neon::is_possible() {
+        return "neon aes";
     }
+    "portable"
 }
 
 #[cfg(test)]
@@ -243,17 +223,39 @@ mod tests {
     }
 
     #[test]
-    fn vectors_and_the_portable_way_make_the_same_bytes() {
+    fn all_instructions_make_the_same_bytes() {
         for (size, chunk, random) in
-            [(0, 1, 1), (64, 64, 64), (4096, 512, 256), (5000, 700, 333), (100, 9, 0)]
+            [(0, 1, 1), (64, 64, 64), (4096, 512, 256), (5000, 700, 333), (100, 9, 0), (9000, 9000, 9000)]
         {
             let random = |length: usize| length.min(random);
-            let (mut one, mut other) = (Random::new(9), Random::new(9));
-            let (mut vectors, mut portable) = (vec![0xee; size], vec![0xee; size]);
-            one.fill_beginnings(&mut vectors, chunk, random);
-            fill_beginnings(&mut other.state, &mut portable, chunk, random);
-            assert_eq!(vectors, portable, "{size} {chunk}");
-            assert_eq!(one.state, other.state);
+            let (mut expected, mut at_end) = (vec![0xee; size], Random::new(9).state);
+            portable::fill_beginnings(&mut at_end, &mut expected, chunk, random);
+            let same = |name: &str, fill: &dyn Fn(&mut State, &mut [u8])| {
+                let (mut made, mut state) = (vec![0xee; size], Random::new(9).state);
+                fill(&mut state, &mut made);
+                assert!(made == expected && state == at_end, "{name}: {size} {chunk}");
+            };
+            #[cfg(target_arch = "x86_64")]
+            if vaes::is_possible() {
+                // SAFETY: the processor has the features that the function is compiled for.
+                same("vaes", &|state, made| unsafe { vaes::fill_beginnings(state, made, chunk, random) });
+            }
+            #[cfg(target_arch = "x86_64")]
+            if aes::is_possible() {
+                // SAFETY: as above.
+                same("aes", &|state, made| unsafe { aes::fill_beginnings(state, made, chunk, random) });
+            }
+            #[cfg(target_arch = "aarch64")]
+            if neon::is_possible() {
+                // SAFETY: as above.
+                same("neon", &|state, made| unsafe { neon::fill_beginnings(state, made, chunk, random) });
+            }
+            let (mut made, mut chosen) = (vec![0xee; size], Random::new(9));
+            chosen.fill_beginnings(&mut made, chunk, random);
+            same("chosen", &|state, bytes| {
+                bytes.copy_from_slice(&made);
+                *state = chosen.state;
+            });
         }
     }
 

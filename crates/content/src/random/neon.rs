@@ -1,47 +1,40 @@
-//! The step of all lanes in registers of 128 bits.
+//! The round of a block in a register of 128 bits, by the cryptographic extension.
 
-use super::{LANES, STEP, Words};
+use super::{BLOCK, BLOCKS, KEY, STEP, State};
 use std::arch::aarch64::*;
 
-/// The lanes of one word of the state. All four words together take half of the registers.
-type Vectors = [uint64x2_t; LANES / 2];
+type Vectors = [uint8x16_t; BLOCKS];
 
-fill_beginnings!("neon");
+pub(super) fn is_possible() -> bool {
+    std::arch::is_aarch64_feature_detected!("aes")
+}
+
+fill_beginnings!("aes");
 
 #[inline]
-#[target_feature(enable = "neon")]
-fn step(state: &mut [Vectors; 4]) -> Vectors {
-    let [mut a, mut b, mut c, mut d] = *state;
-    let mut result = a;
-    for lane in 0..result.len() {
-        result[lane] = vaddq_u64(a[lane], d[lane]);
-        let shifted = vshlq_n_u64::<17>(b[lane]);
-        c[lane] = veorq_u64(c[lane], a[lane]);
-        d[lane] = veorq_u64(d[lane], b[lane]);
-        b[lane] = veorq_u64(b[lane], c[lane]);
-        a[lane] = veorq_u64(a[lane], d[lane]);
-        c[lane] = veorq_u64(c[lane], shifted);
-        // To the left by 45, and what falls out comes back on the right.
-        d[lane] = vsriq_n_u64::<19>(vshlq_n_u64::<45>(d[lane]), d[lane]);
-    }
-    *state = [a, b, c, d];
-    result
+#[target_feature(enable = "aes")]
+fn key() -> uint8x16_t {
+    vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(KEY[0]), vcreate_u64(KEY[1])))
 }
 
 #[inline]
-#[target_feature(enable = "neon")]
-fn load(words: &Words) -> Vectors {
-    let (pairs, _) = words.as_chunks::<2>();
-    // SAFETY: each pair is 16 readable bytes.
-    std::array::from_fn(|lane| unsafe { vld1q_u64(pairs[lane].as_ptr()) })
+#[target_feature(enable = "aes")]
+fn round(block: uint8x16_t, key: uint8x16_t) -> uint8x16_t {
+    // (The first of these instructions adds a key before, and there is none.)
+    veorq_u8(vaesmcq_u8(vaeseq_u8(block, vdupq_n_u8(0))), key)
 }
 
 #[inline]
-#[target_feature(enable = "neon")]
-fn store(place: &mut [u8; STEP], vectors: Vectors) {
-    let (pairs, _) = place.as_chunks_mut::<16>();
-    for (pair, vector) in pairs.iter_mut().zip(vectors) {
-        // SAFETY: the pair is 16 writable bytes, and a store of bytes needs no alignment.
-        unsafe { vst1q_u8(pair.as_mut_ptr(), vreinterpretq_u8_u64(vector)) };
-    }
+#[target_feature(enable = "aes")]
+fn load(state: &State) -> Vectors {
+    let (places, _) = state.as_chunks::<BLOCK>();
+    // SAFETY: each place is 16 readable bytes.
+    std::array::from_fn(|number| unsafe { vld1q_u8(places[number].as_ptr()) })
+}
+
+#[inline]
+#[target_feature(enable = "aes")]
+fn store(place: &mut [u8; BLOCK], block: uint8x16_t) {
+    // SAFETY: the place is 16 writable bytes.
+    unsafe { vst1q_u8(place.as_mut_ptr(), block) };
 }
