@@ -6,11 +6,11 @@
 //! for it (`random/vaes.rs`, `random/aes.rs`, `random/neon.rs`), so buffers are filled about as fast as they can be written. All
 //! ways make the same bytes.
 
-/// The function [`fill_beginnings`] of a module, by its `KEY`, `round`, `load` and `store` of vectors. Each kind of vector has one
+/// The function `fill_beginnings` of a module, by its `KEY`, `round`, `load` and `store` of vectors. Each kind of vector has one
 /// of its own, because the compiler inlines only what has the same features of the processor.
 macro_rules! fill_beginnings {
     ($feature:literal) => {
-        /// The same as [`super::fill_beginnings`].
+        /// The same as [`portable::fill_beginnings`](super::portable::fill_beginnings).
         #[target_feature(enable = $feature)]
         pub(super) fn fill_beginnings(
             state: &mut State,

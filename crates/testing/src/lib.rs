@@ -29,6 +29,7 @@ pub mod skip;
 pub mod slurm;
 pub mod sshd;
 pub mod vm;
+pub mod volatile;
 pub mod zones;
 
 pub use blocks::{NbdServer, Tgt, VhostUserDisk};

@@ -5,8 +5,8 @@
 
 use crate::common::devices::Loop;
 use crate::common::program::Finished;
-use crate::common::volatile::VolatileDisk;
 use crate::common::{Program, scratch};
+use iolite_testing::volatile::VolatileDisk;
 use iolite_testing::{Luck, or_skip};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;

@@ -1,9 +1,9 @@
 //! `--stages`: where the time of each I/O went, on real devices whose truth is known.
 
 use crate::common::devices::{Loop, Mounted};
-use crate::common::volatile::VolatileDisk;
 use crate::common::{Finished, Json, Program, is_root, scratch, words};
 use iolite_testing::skip;
+use iolite_testing::volatile::VolatileDisk;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;

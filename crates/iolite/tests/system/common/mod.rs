@@ -10,7 +10,6 @@ pub mod s3;
 pub mod skeleton;
 pub mod tmux;
 pub mod trace;
-pub mod volatile;
 pub mod wires;
 
 pub use json::Json;

@@ -41,7 +41,10 @@ pub struct VolatileDisk {
 }
 
 impl VolatileDisk {
-    /// A disk of zeros, mounted below `dir`; the error says why there is none.
+    /// A disk of zeros, mounted below `dir`.
+    ///
+    /// # Errors
+    /// Why there is none: FUSE is not possible here.
     pub fn new(dir: &Path, bytes: usize, lies: bool) -> Result<VolatileDisk, String> {
         let content = Content {
             durable: vec![0; bytes],
