@@ -6,7 +6,7 @@
 //! for it (`random/vaes.rs`, `random/aes.rs`, `random/neon.rs`), so buffers are filled about as fast as they can be written. All
 //! ways make the same bytes.
 
-/// The function `fill_beginnings` of a module, by its `KEY`, `round`, `load` and `store` of vectors. Each kind of vector has one
+/// The function `fill_beginnings` of a module, by its `key`, `round`, `load` and `store` of vectors. Each kind of vector has one
 /// of its own, because the compiler inlines only what has the same features of the processor.
 macro_rules! fill_beginnings {
     ($feature:literal) => {
@@ -202,7 +202,7 @@ mod tests {
         let data = bytes(1, 1 << 20);
         assert!(entropy(&data) > 7.999);
         // The differences of neighbours have no pattern either, at the distances of bytes, words, steps and sectors.
-        for distance in [1, 8, STEP, 512] {
+        for distance in [1, 8, BLOCK, STEP, 512] {
             let differences: Vec<u8> =
                 data.iter().zip(&data[distance..]).map(|(a, b)| a.wrapping_sub(*b)).collect();
             assert!(entropy(&differences) > 7.999, "distance {distance}");
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn odd_sizes_are_filled_to_the_end() {
-        for size in [0, 1, 7, 63, 64, 65, 511, 4097] {
+        for size in [0, 1, 7, 63, 64, 65, 255, 256, 257, 511, 4097] {
             let mut buffer = vec![0; size + 1];
             for seed in 0..64 {
                 let mut this = vec![0; size + 1];

@@ -15,17 +15,18 @@ const SHIFT: u32 = 32;
 /// How long the counter is compared with the system's clock. Each bracketed reading is uncertain by about 50 ns, so two
 /// of them this far apart give the rate to about 20 parts per million.
 const CALIBRATION_NS: u64 = 5_000_000;
-/// The same where the processor states the counter's rate and one only sees whether that can be true.
-const CHECK_NS: u64 = 100_000;
-/// How old a first reading may be. (The counter of a machine that has slept since then may have begun anew.)
+/// The same if the processor states the counter's rate, and the measurement only checks it.
+const CHECK_NS: u64 = 1_000_000;
+/// How old a first reading may be.
 const OLDEST_NS: u64 = 1_000_000_000;
 
-/// The first reading, see [`begin_calibration`].
-static FIRST: OnceLock<(u64, u64)> = OnceLock::new();
+/// The first reading, see [`begin_calibration`], and when it was made by a clock that does not stop while the machine is suspended
+/// (the counter may begin anew then).
+static FIRST: OnceLock<(u64, (u64, u64))> = OnceLock::new();
 
 /// Reads the clocks for the first time. Called where the program begins, so that [`Clock::calibrate`] need not wait long.
 pub fn begin_calibration() {
-    FIRST.get_or_init(bracketed);
+    FIRST.get_or_init(|| (time::clock_ns(libc::CLOCK_BOOTTIME), bracketed()));
 }
 
 /// The clock that a job requests.
@@ -68,22 +69,18 @@ impl Clock {
         if !counter::is_reliable() {
             return Clock { kind: Kind::Monotonic, origin_ns };
         }
-        let young = |first: &&(u64, u64)| origin_ns - first.0 < OLDEST_NS;
-        let (start_ns, start) = FIRST.get().filter(young).copied().unwrap_or_else(bracketed);
+        let now = time::clock_ns(libc::CLOCK_BOOTTIME);
+        let first =
+            FIRST.get().filter(|(at, _)| now.saturating_sub(*at) < OLDEST_NS).map(|(_, first)| *first);
+        let first = first.unwrap_or_else(bracketed);
         // The rate that a processor states is exact, where it is not plainly wrong.
         let stated = counter::hertz().map(|hertz| factor(1_000_000_000, hertz));
-        let least_ns = if stated.is_some() { CHECK_NS } else { CALIBRATION_NS };
-        let left = least_ns.saturating_sub(time::monotonic_ns() - start_ns);
-        if left > 0 {
-            std::thread::sleep(Duration::from_nanos(left));
-        }
-        let (end_ns, end) = bracketed();
-        let ticks = end.wrapping_sub(start);
-        if ticks == 0 {
-            return Clock { kind: Kind::Monotonic, origin_ns };
-        }
-        let measured = factor(end_ns - start_ns, ticks);
-        let factor = stated.filter(|stated| stated.abs_diff(measured) <= measured / 100).unwrap_or(measured);
+        let is_possible = |stated: &u64| {
+            measured(first, CHECK_NS).is_some_and(|measured| stated.abs_diff(measured) <= measured / 100)
+        };
+        let factor = stated.filter(is_possible).or_else(|| measured(first, CALIBRATION_NS));
+        let Some(factor) = factor else { return Clock { kind: Kind::Monotonic, origin_ns } };
+        let (start_ns, start) = first;
         Clock { kind: Kind::Counter { start, factor }, origin_ns: start_ns }
     }
 
@@ -141,6 +138,17 @@ impl Clock {
 /// The factor for a counter that ticks so often in this time.
 fn factor(ns: u64, ticks: u64) -> u64 {
     ((u128::from(ns) << SHIFT) / u128::from(ticks)) as u64
+}
+
+/// The factor that this reading and one at least so much later give; `None` = the counter stands still.
+fn measured((start_ns, start): (u64, u64), least_ns: u64) -> Option<u64> {
+    let left = least_ns.saturating_sub(time::monotonic_ns().saturating_sub(start_ns));
+    if left > 0 {
+        std::thread::sleep(Duration::from_nanos(left));
+    }
+    let (end_ns, end) = bracketed();
+    let ticks = end.wrapping_sub(start);
+    (ticks > 0).then(|| factor(end_ns - start_ns, ticks))
 }
 
 /// Reads both clocks at the same moment. Returns the tightest of a few attempts.

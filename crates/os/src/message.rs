@@ -112,4 +112,25 @@ mod tests {
         drop(one);
         assert_eq!(Message::receive(&other).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
+
+    #[test]
+    fn a_full_socket_takes_no_more_hints_and_loses_nothing_else() {
+        let (one, other) = Socket::pair().unwrap();
+        const HINTS: usize = 100_000;
+        (0..HINTS).for_each(|_| Message::Look.send(&one));
+        let failed = Message::Failed(7, 28, "write".into());
+        let said = failed.clone();
+        let sender = std::thread::spawn(move || said.send(&one));
+        let mut hints = 0;
+        loop {
+            match Message::receive(&other) {
+                Ok(Some(Message::Look)) => hints += 1,
+                Ok(Some(message)) => break assert_eq!(message, failed),
+                Ok(None) => std::thread::yield_now(),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        sender.join().unwrap();
+        assert!((1..HINTS).contains(&hints), "{hints}");
+    }
 }

@@ -102,7 +102,8 @@ pub struct Control {
     pub command_group: AtomicI32,
     /// The errno that ended the job, 0 for none. Written by the worker.
     pub errno: AtomicI32,
-    /// 1 = the thread that was this worker has ended. (The spawner waits for processes.)
+    /// 1 = the worker's thread has ended, or could not be started. (The spawner waits for processes.) Written by the process
+    /// of the threads.
     thread_over: AtomicU32,
     /// The number of open files. Written by the worker.
     pub open_files: AtomicU32,
@@ -182,13 +183,15 @@ impl Control {
 
     /// Sets requests. Called by the controller.
     pub fn ask(&self, bits: u32) {
-        self.attention.fetch_or(bits, Release);
-        futex::wake(&self.attention);
+        // A worker that already has all of these requests does not sleep, or need not end its sleep for them.
+        if self.attention.fetch_or(bits, Release) & bits != bits {
+            futex::wake(&self.attention);
+        }
     }
 
     /// Sleeps for at most this time, or until there is a request that the worker has to serve. Called by the worker.
     pub fn rest(&self, time: Duration) {
-        // (That one is not cleared.)
+        // SAVE stays set, so it must not end the sleep.
         let may_be_set = self.attention() & attention::SAVE;
         futex::wait_for(&self.attention, may_be_set, time);
     }
@@ -219,12 +222,12 @@ impl Control {
         self.phase.store(phase as u32, Release);
     }
 
-    /// The worker's thread ends now and says nothing more. Called by the thread.
+    /// The worker's thread says nothing more: it ends now, or could not be started. Called in the process of the threads.
     pub fn end_thread(&self) {
         self.thread_over.store(1, Release);
     }
 
-    /// Whether the thread that was this worker has ended.
+    /// Whether the worker's thread has ended, or could not be started.
     pub fn is_thread_over(&self) -> bool {
         self.thread_over.load(Acquire) != 0
     }
@@ -381,5 +384,32 @@ mod tests {
             true
         });
         assert_eq!(calls, 2);
+    }
+
+    #[test]
+    fn requests_end_a_rest_and_what_is_kept_does_not() {
+        const LONG: Duration = Duration::from_secs(3600);
+        for request in [attention::TERMINATE, attention::USAGE, attention::RAMP] {
+            let arena = Arena::new(1).unwrap();
+            let control = &arena.slot(0).control;
+            control.ask(attention::SAVE);
+            std::thread::scope(|threads| {
+                threads.spawn(|| {
+                    while control.attention() & request == 0 {
+                        control.rest(LONG);
+                    }
+                });
+                // Before the rest or in it.
+                std::thread::sleep(Duration::from_millis(5));
+                control.ask(request);
+            });
+            control.rest(LONG);
+            control.answered(request);
+            let before = std::time::Instant::now();
+            control.rest(Duration::from_millis(20));
+            // (A rest may end early, but not at once whenever it is called.)
+            control.rest(Duration::from_millis(20));
+            assert!(before.elapsed() >= Duration::from_millis(20), "{request}");
+        }
     }
 }

@@ -127,7 +127,10 @@ mod tests {
         assert!(!dead.exists() && locked.exists() && link.exists());
         assert!(others.iter().all(|other| other.join("x.log").exists()));
         drop(lock);
-        assert_eq!(remove_dead_in(dir.path()), [locked]);
+        // A process that another test has just started may have the lock open for a moment.
+        let removed =
+            std::iter::repeat_with(|| remove_dead_in(dir.path())).find(|removed| !removed.is_empty());
+        assert_eq!(removed, Some(vec![locked]));
     }
 
     #[test]

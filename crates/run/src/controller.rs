@@ -139,6 +139,8 @@ pub struct Controller<'a> {
     /// Held until the run is over.
     _locked: LockedMemory,
     members: Vec<Member>,
+    /// Those that were ordered as threads, and whose ends have not been noticed.
+    threads: Vec<usize>,
     idle_meter: Option<IdleMeter>,
     stages: Option<StageCollection>,
     /// The stages of each worker's I/Os, once the run is over.
@@ -247,6 +249,7 @@ impl<'a> Controller<'a> {
             keeps_time: ticker.is_some(),
             impaired: false,
             members: vec![Member::default(); plan.workers.len()],
+            threads: Vec::new(),
             steady_groups: SteadyGroup::all(plan, settings.gate.is_some()),
             plan,
             layouts,
@@ -568,12 +571,10 @@ impl<'a> Controller<'a> {
         Ok(())
     }
 
-    /// Threads whose ends have not been handled.
-    fn threads_over(&self) -> Vec<usize> {
-        let is_over = |index: &usize| {
-            self.members[*index].end.is_none() && self.arena.slot(*index).control.is_thread_over()
-        };
-        (0..self.members.len()).filter(is_over).collect()
+    /// Threads that have ended since the last time.
+    fn threads_over(&mut self) -> Vec<usize> {
+        let arena = &self.arena;
+        self.threads.extract_if(.., |index| arena.slot(*index).control.is_thread_over()).collect()
     }
 
     /// Handles all messages that have arrived. Returns whether there were any.

@@ -44,7 +44,7 @@ impl VolatileDisk {
     /// A disk of zeros, mounted below `dir`.
     ///
     /// # Errors
-    /// Why there is none: FUSE is not possible here.
+    /// FUSE is not possible here; the text says why.
     pub fn new(dir: &Path, bytes: usize, lies: bool) -> Result<VolatileDisk, String> {
         let content = Content {
             durable: vec![0; bytes],

@@ -97,7 +97,7 @@ pub fn colours_can_be_switched() {
 #[test]
 fn colours_follow_the_stream() {
     let dir = scratch();
-    let line = "--name=a --filename=- --rw=write --size=4k --output-format=summary";
+    let line = "--name=a --filename=- --rw=write --size=4k --zero_buffers --output-format=summary";
     let command =
         format!("env LC_ALL=C.UTF-8 {} {line} 2>told >/dev/tty", Program::under_test().path.display());
     let (status, screen) = or_skip!(Tmux::start(dir.path(), (80, 50), &command)).end();

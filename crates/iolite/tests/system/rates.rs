@@ -317,7 +317,9 @@ pub fn thinktime_spin_is_not_slept() {
         let worker = run.stdout.split_once(": pid=").expect("the worker's ID is printed").1;
         let worker = format!("{} ", worker.split_once(':').expect("pid=N:").0);
         let slept = |line: &&str| {
-            line.starts_with(&worker) && (line.contains("clock_nanosleep(") || line.contains("FUTEX_WAIT, "))
+            // (The wait for the start has no limit.)
+            let is_rest = line.contains("FUTEX_WAIT, ") && line.contains("tv_sec=");
+            line.starts_with(&worker) && (line.contains("clock_nanosleep(") || is_rest)
         };
         Some((log.lines().filter(slept).count(), busy))
     };
@@ -499,6 +501,27 @@ pub fn a_latency_percentile_says_how_many_may_be_late() {
     };
     let (Some(few), Some(most)) = (found(20), found(95)) else { skip!("needs strace") };
     assert_eq!((few, most), (2, 1));
+}
+
+#[test]
+fn a_long_pause_ends_on_request() {
+    for thread in [false, true] {
+        let dir = scratch();
+        let file = dir.path().join("f");
+        let first_is_done = || fs::read(&file).is_ok_and(|bytes| bytes.iter().any(|&byte| byte != 0));
+        let pausing = format!(
+            "--output-format=json --thread={} --name=j --filename=f --rw=write --bs=4k --size=8k --thinktime=1h",
+            u8::from(thread)
+        );
+        let mut running = Program::under_test().start(dir.path(), pausing.split(' '));
+        running.wait_until("its pause", |_| first_is_done());
+        running.signal(libc::SIGINT);
+        let finished = running.wait();
+        assert_eq!(Json::parse(&finished.stdout).job().ios(), [0, 1, 0], "{finished}");
+        // The end of another job ends it as well.
+        let line = format!("{pausing} --name=k --ioengine=null --size=4k --startdelay=100ms --exitall=1");
+        Program::under_test().line(dir.path(), &line).ok();
+    }
 }
 
 #[test]

@@ -78,6 +78,9 @@ impl<'a> Controller<'a> {
                 self.order(if thread { Order::Thread(number) } else { Order::Process(number) })?;
                 debug!(target: "process", job = number + 1, "worker {} is ordered, thread={thread}", number + 1);
                 self.members[index].ordered = true;
+                if thread {
+                    self.threads.push(index);
+                }
                 waiting += 1;
             }
         }

@@ -66,33 +66,39 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         /// How long to wait at most for completions between two checks for requests of the controller. A longer sleep with
         /// nothing in flight is ended by such a request.
         const MOST_NS: u64 = 20_000_000;
-        /// How long to sleep at most: the system's clock may differ a little from the run's.
-        const LONGEST_NS: u64 = 10_000_000_000;
-        /// The same for an engine that has to be called.
-        const KEEP_ALIVE_NS: u64 = 1_000_000_000;
+        /// How long to sleep at most. Engines may want to be called once a second, and a clock of the job's own choice may have
+        /// been set meanwhile.
+        const LONGEST_NS: u64 = 1_000_000_000;
+        /// A long sleep is shorter by this part, because the system's clock, which it follows, may go more slowly than the
+        /// run's. The rest of the wait is a short one.
+        const MARGIN: u64 = 1024;
         self.commit();
         self.common.time.oversleep.prepare();
-        let mut has_slept = false;
+        let (mut has_slept, mut spins) = (false, false);
         loop {
             if self.is_called_off(in_hand) {
                 return;
+            }
+            if !spins && self.common.flight.count == 0 {
+                // Before the clock is read, because it may take a while.
+                self.engine.keep_alive();
             }
             let now = self.common.clock.now();
             if now >= moment {
                 break;
             }
             let left = moment.min(self.common.time.next_event.max(now)) - now;
+            let nap = self.common.time.oversleep.nap(left).min(LONGEST_NS);
             let in_flight = self.common.flight.count;
-            let longest = match in_flight {
-                0 if self.engine.keep_alive() => KEEP_ALIVE_NS,
-                0 => LONGEST_NS,
-                _ => MOST_NS,
-            };
-            let nap = self.common.time.oversleep.nap(left).min(longest);
+            spins = nap == 0;
+            has_slept |= nap > 0;
+            if in_flight == 0 && nap > MOST_NS {
+                self.common.control.rest(Duration::from_nanos(nap - nap / MARGIN));
+                continue;
+            }
+            let nap = nap.min(MOST_NS);
             if in_flight > 0 {
                 self.reap_within(Duration::from_nanos(nap));
-            } else if nap > MOST_NS {
-                self.common.control.rest(Duration::from_nanos(nap));
             } else if nap > 0 {
                 std::thread::sleep(Duration::from_nanos(nap));
             } else {
@@ -102,7 +108,6 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             if nap > 0 && self.common.flight.count == in_flight {
                 self.common.time.oversleep.learn(nap, self.common.clock.now() - now);
             }
-            has_slept |= nap > 0;
         }
         if !has_slept {
             self.common.time.oversleep.forget();

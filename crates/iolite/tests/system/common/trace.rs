@@ -50,7 +50,8 @@ pub fn slowed_when(
 }
 
 /// The total time of all sleeps that the workers of a run requested. Other work on the machine can only shorten it,
-/// because a late worker sleeps less until its next I/O is due. (Processes that start others are left out, because they
+/// because a late worker sleeps less until its next I/O is due. (But a long sleep that a request of the controller ends, for a
+/// report on the way, counts in full. Processes that start others are left out, because they
 /// sleep while they wait for these.) `None` as above.
 pub fn asked_sleep(program: &Program, dir: &Path, args: &[String]) -> Option<(Finished, Duration)> {
     let traced = "clock_nanosleep,nanosleep,futex,fork,vfork,clone,clone3";
