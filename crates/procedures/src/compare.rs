@@ -28,6 +28,13 @@ pub fn compare(base: &Value, new: &Value) -> Result<Comparison, String> {
         return Err(format!("base is a result of {}, and new one of {}", base.test, new.test));
     }
     let mut comparison = Comparison::default();
+    for (name, side) in [("base", &base), ("new", &new)] {
+        if side.settings["complete"] == false {
+            let note =
+                format!("{name} is a search that was interrupted, with the figures of what it tried last");
+            comparison.notes.push(note);
+        }
+    }
     let find = |rows: &[(String, &str, f64)], cell: &str, figure: &str| {
         rows.iter().find(|row| row.0 == cell && row.1 == figure).map(|row| row.2)
     };
@@ -51,10 +58,11 @@ pub fn compare(base: &Value, new: &Value) -> Result<Comparison, String> {
     }
     for (key, one) in base.settings.as_object().into_iter().flatten() {
         let two = &new.settings[key];
-        let is_setting = !["answer", "about", "target", "directory", "most_accelerators", "reaches_least"]
-            .contains(&key.as_str())
-            && !key.ends_with("_ns")
-            && key != "hit_percent";
+        let is_setting =
+            !["answer", "about", "target", "directory", "most_accelerators", "reaches_least", "complete"]
+                .contains(&key.as_str())
+                && !key.ends_with("_ns")
+                && key != "hit_percent";
         let is_plain = |value: &Value| !value.is_array() && !value.is_object();
         if is_setting && one != two && is_plain(one) && is_plain(two) {
             comparison.notes.push(format!("{key}: {one} and {two}"));
@@ -131,6 +139,11 @@ mod tests {
         let found = compare(&reader(80.0, 4), &reader(40.0, 8)).unwrap();
         assert_eq!((found.rows[0].figure, found.rows[0].change()), ("percent", Some(-0.5)));
         assert_eq!((found.rows.len(), &found.notes[..]), (3, &["batch: 4 and 8".to_owned()][..]));
+        let mut search = reader(80.0, 4);
+        search["iolite"]["ai"]["complete"] = false.into();
+        let found = compare(&reader(80.0, 4), &search).unwrap();
+        let note = "new is a search that was interrupted, with the figures of what it tried last";
+        assert_eq!(found.notes, [note]);
         let meta = |name: &str| {
             let phase =
                 json!({"name": name, "rate_per_second": 100.0, "bw_bytes": 0.0, "latency_ns": {"p99": 5.0}});

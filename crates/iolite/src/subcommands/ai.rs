@@ -120,7 +120,17 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
             (if is_json { format!("{:#}\n", answer.value) } else { answer.text }, answer.status)
         }
         Outcome::Said(text) => (text, 0),
-        Outcome::Interrupted => (String::new(), INTERRUPTED),
+        Outcome::Interrupted => {
+            let kept = match file.as_ref().and_then(File::search_so_far) {
+                Some(part) => format!("; --resume goes on with the search in {}", part.display()),
+                None if what == "dataset" && asked.has("resume") => {
+                    "; --resume goes on with what is written".to_owned()
+                }
+                None => String::new(),
+            };
+            performer::announce(program, asked, &format!("interrupted: nothing is reported{kept}"));
+            (String::new(), INTERRUPTED)
+        }
         Outcome::Elsewhere => (String::new(), 0),
     })
 }

@@ -137,7 +137,10 @@ impl Kept {
     fn end(self, program: &str, target: PathBuf, ended: Result<End, String>) -> Result<(String, u8), String> {
         let mut outcome = match ended? {
             End::Through(outcome) => *outcome,
-            End::Interrupted => return Ok((String::new(), INTERRUPTED)),
+            End::Interrupted => {
+                complain(program, &"meta: interrupted: nothing is reported");
+                return Ok((String::new(), INTERRUPTED));
+            }
         };
         outcome.target = target;
         let is_kept = self.output.is_none_or(|output| output.write(program, &outcome));

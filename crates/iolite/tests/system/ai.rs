@@ -3,11 +3,12 @@
 //! Storage is slow or fast as the machine is, so utilisation is compared only where the job's own clock bounds it.
 
 use crate::common::devices::Loop;
-use crate::common::program::{GRACE, Running, send};
+use crate::common::program::{GRACE, Running, send, wait_until_gone};
 use crate::common::s3::S3;
 use crate::common::tmux::Tmux;
 use crate::common::{Finished, Json, Program, scratch};
 use crate::remote::Agent;
+use crate::signals::descendants;
 use iolite_testing::{Ganesha, or_skip};
 use serde_json::Value;
 use std::fs;
@@ -227,8 +228,11 @@ fn an_interrupted_dataset_is_removed_and_a_killed_one_is_written_again() {
 
     let mut running = Running::of_ours(dir.path(), &[], make);
     running.wait_until("some samples", has_begun);
+    let family = descendants(running.pid());
     send(running.pid(), libc::SIGKILL);
     running.wait();
+    // Its workers end with it, but perhaps a moment later, and write until then.
+    wait_until_gone(&family);
     run(dir.path(), "ai reader ds --batch=2 --compute=1ms").refused().says("its writer was killed");
     run(dir.path(), "ai dataset ds --sample-size=4k --samples=6").ok();
     assert_eq!(names(&dir.path().join("ds")).len(), 7);
@@ -329,7 +333,11 @@ fn an_interrupted_search_goes_on() {
     let kept = dir.path().join("s.json.part");
     running.wait_until("the first figures", |_| fs::metadata(&kept).is_ok_and(|found| found.len() > 0));
     send(running.pid(), libc::SIGINT);
-    assert_eq!(running.wait().code(), 128);
+    let ended = running.wait();
+    assert_eq!(ended.code(), 128);
+    ended.says(
+        "iolite: ai: interrupted: nothing is reported; --resume goes on with the search in s.json.part",
+    );
     let found: Value = serde_json::from_str(&fs::read_to_string(&kept).unwrap()).unwrap();
     assert_eq!(found["iolite"]["ai"]["complete"], false);
 }

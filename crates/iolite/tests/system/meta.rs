@@ -297,7 +297,9 @@ fn interrupted_and_killed_tests_are_cleaned_up() {
         let mut running = ours().start(dir.path(), long);
         wait_until_at_work(&mut running, &target);
         running.signal(signal);
-        assert_eq!(running.wait().code(), 128);
+        let ended = running.wait();
+        assert_eq!(ended.code(), 128);
+        ended.says("iolite: meta: interrupted: nothing is reported");
         assert!(is_empty(&target));
     }
     let mut killed = ours().start(dir.path(), long);

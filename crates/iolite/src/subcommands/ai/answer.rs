@@ -2,7 +2,7 @@
 
 use crate::output_file::Destination;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What every answer says.
 pub const NOTE: &str = "The same pattern as in MLPerf Storage; not a submission.";
@@ -73,6 +73,11 @@ impl File {
         }
         self.part = Some(part.clone());
         Ok(Some(part))
+    }
+
+    /// The file of a search that was interrupted, if there is one.
+    pub fn search_so_far(&self) -> Option<&Path> {
+        self.part.as_deref().filter(|part| part.symlink_metadata().is_ok())
     }
 
     /// Writes what a search has found so far.
