@@ -65,7 +65,7 @@ const STEP: usize = BLOCKS * BLOCK;
 /// The last bytes of all blocks.
 type State = [u8; STEP];
 
-/// The key of each round: the first digits of π behind the point, as two words.
+/// The key of each round: the first bits of π after the point, as two words.
 const KEY: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344];
 
 /// The increment of SplitMix64's state from number to number.

@@ -1,6 +1,6 @@
 //! What the tests of all crates share: counted skips, repeatable seeds, engines in C, an object server that misbehaves
-//! on request, real servers (also a Ceph cluster), a disk that loses
-//! what was not flushed, the releases of fio to compare with, and a virtual machine.
+//! on request, real servers (also a Ceph cluster), a disk that loses what was not flushed, the releases of fio to compare
+//! with, and a virtual machine.
 //!
 //! | variable | meaning |
 //! |---|---|

@@ -50,9 +50,9 @@ pub fn slowed_when(
 }
 
 /// The total time of all sleeps that the workers of a run requested. Other work on the machine can only shorten it,
-/// because a late worker sleeps less until its next I/O is due. (But a long sleep that a request of the controller ends, for a
-/// report on the way, counts in full. Processes that start others are left out, because they
-/// sleep while they wait for these.) `None` as above.
+/// because a late worker sleeps less until its next I/O is due. But a long sleep counts in full even if a request of the
+/// controller ends it (an interim report, say). Processes that start others are left out, because they sleep while they
+/// wait for these. `None` as above.
 pub fn asked_sleep(program: &Program, dir: &Path, args: &[String]) -> Option<(Finished, Duration)> {
     let traced = "clock_nanosleep,nanosleep,futex,fork,vfork,clone,clone3";
     let (finished, log) = system_calls(program, dir, traced, args)?;
