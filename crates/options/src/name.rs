@@ -43,7 +43,7 @@ impl Name {
         }
     }
 
-    /// The name and version in one word, in the form that programs look for: `iolite-0.1.0`, or `fio-3.42`.
+    /// The name and version in one word, in the form that programs look for: `iolite-1.0.0`, or `fio-3.42`.
     pub const fn version(self) -> &'static str {
         match self {
             Name::Iolite => OWN_VERSION,
@@ -51,7 +51,7 @@ impl Name {
         }
     }
 
-    /// The real program, whatever its name: `iolite-0.1.0`.
+    /// The real program, whatever its name: `iolite-1.0.0`.
     pub const fn own_version(self) -> &'static str {
         OWN_VERSION
     }

@@ -37,9 +37,9 @@ use std::io;
 /// The program that reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Name and version in one word, where programs look for them: `iolite-0.1.0`, or `fio-3.42`.
+    /// Name and version in one word, where programs look for them: `iolite-1.0.0`, or `fio-3.42`.
     pub version: String,
-    /// The real program, whatever its name: `iolite-0.1.0`.
+    /// The real program, whatever its name: `iolite-1.0.0`.
     pub own_version: String,
 }
 
