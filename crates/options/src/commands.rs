@@ -163,11 +163,45 @@ impl Asked {
     /// The value is not a number, or is out of the limits.
     pub fn fraction(&self, word: &str, least: f64, most: f64) -> Result<Option<f64>, String> {
         let Some(text) = self.value(word) else { return Ok(None) };
-        match text.parse::<f64>() {
-            Ok(value) if (least..=most).contains(&value) => Ok(Some(value)),
-            Ok(_) => Err(format!("--{word}={text}: must be between {least} and {most}")),
-            Err(_) => Err(format!("--{word}={text}: not a number")),
-        }
+        between(text, least, most).map(Some).map_err(|why| format!("--{word}={text}: {why}"))
+    }
+
+    /// A percentage, `80` or `80%`.
+    ///
+    /// # Errors
+    /// The value is not a number, or not between 0 and 100.
+    pub fn percent(&self, word: &str) -> Result<Option<f64>, String> {
+        let Some(text) = self.value(word) else { return Ok(None) };
+        let number = text.strip_suffix('%').unwrap_or(text);
+        between(number, 0.0, 100.0).map(Some).map_err(|why| format!("--{word}={text}: {why}"))
+    }
+
+    /// Whole seconds, at least one: `90`, `90s` or `2m`.
+    ///
+    /// # Errors
+    /// The value is not a time, or less than a second.
+    pub fn seconds(&self, word: &str) -> Result<Option<u64>, String> {
+        let Some(text) = self.value(word) else { return Ok(None) };
+        let mut notes = crate::values::Notes::default();
+        let found = crate::values::time(text, 1_000_000, &mut notes).and_then(|microseconds| {
+            if !notes.is_empty() {
+                return Err(notes.remove(0));
+            }
+            match microseconds / 1_000_000 {
+                0 => Err("must be at least a second".to_owned()),
+                seconds if seconds > 1 << 30 => Err(format!("must be at most {} seconds", 1 << 30)),
+                seconds => Ok(seconds),
+            }
+        });
+        found.map(Some).map_err(|why| format!("--{word}={text}: {why}"))
+    }
+}
+
+fn between(text: &str, least: f64, most: f64) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (least..=most).contains(&value) => Ok(value),
+        Ok(_) => Err(format!("must be between {least} and {most}")),
+        Err(_) => Err("not a number".to_owned()),
     }
 }
 

@@ -13,6 +13,8 @@ const SCRIPT: &str =
 
 /// The most rows of a list: a stored file may contain anything.
 const MOST: usize = 200;
+/// The most notices of a kind that are shown before they are unfolded.
+const FEW: usize = 8;
 
 /// The page of a result in JSON.
 pub fn of_pts(result: &Value) -> String {
@@ -66,9 +68,16 @@ fn notices(body: &mut String, result: &Value) {
     let mut notice = |class: &str, heading: &str, all: &Value| {
         let all = list(all);
         if !all.is_empty() {
-            put!(body, "<div class=\"{class}\"><strong>{heading}</strong><ul>");
-            all.iter().take(MOST).for_each(|words| put!(body, "<li>{}</li>", limited(text(words))));
-            put!(body, "</ul></div>\n");
+            let (first, more) = all.split_at(all.len().min(FEW));
+            let items = |all: &[Value]| -> String {
+                all.iter().take(MOST).map(|words| format!("<li>{}</li>", limited(text(words)))).collect()
+            };
+            put!(body, "<div class=\"{class}\"><strong>{heading}</strong><ul>{}</ul>", items(first));
+            if !more.is_empty() {
+                let count = more.len();
+                put!(body, "<details><summary>{count} more</summary><ul>{}</ul></details>", items(more));
+            }
+            put!(body, "</div>\n");
         }
     };
     notice("notice error", "This result does not conform to the specification", &result["deviations"]);

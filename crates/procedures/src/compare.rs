@@ -105,7 +105,7 @@ fn described(value: &Value) -> Option<Described> {
         "checkpoint" => {
             for phase in ["write", "read"] {
                 add(&format!("{phase}, slowest rank"), "bw_bytes", &ai[phase]["slowest_rank_bw_bytes"]);
-                add(&format!("{phase}, slowest rank"), "s", &ai[phase]["slowest_s"]);
+                add(&format!("{phase}, time of the slowest rank"), "s", &ai[phase]["slowest_s"]);
             }
         }
         "kv" => {

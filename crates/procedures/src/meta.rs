@@ -91,8 +91,9 @@ impl Setup {
         }
         let directories = self.directories();
         if directories > u64::from(self.files) {
+            let count = if directories == u64::MAX { "too many".to_owned() } else { directories.to_string() };
             return Err(format!(
-                "the tree has {directories} directories, and each worker only {} files; each directory needs one",
+                "the tree has {count} directories, and each worker only {} files; each directory needs one",
                 self.files
             ));
         }

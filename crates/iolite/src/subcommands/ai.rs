@@ -123,9 +123,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         Outcome::Interrupted => {
             let kept = match file.as_ref().and_then(File::search_so_far) {
                 Some(part) => format!("; --resume goes on with the search in {}", part.display()),
-                None if what == "dataset" && asked.has("resume") => {
-                    "; --resume goes on with what is written".to_owned()
-                }
+                None if what == "dataset" && asked.has("resume") => format!("; {}", dataset::GOES_ON),
                 None => String::new(),
             };
             performer::announce(program, asked, &format!("interrupted: nothing is reported{kept}"));

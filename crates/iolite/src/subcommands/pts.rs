@@ -44,6 +44,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         return Ok((show_jobs(&target, &choices), 0));
     }
     target.check_destruction(asked.value("destroy"))?;
+    let _held = target.hold()?;
     let is_resumed = asked.has("resume");
     let place = match asked.value("output") {
         Some(path) => Place::Named(path.into()),

@@ -46,7 +46,7 @@ impl Setting {
             block: asked.number("block-size", 1)?.unwrap_or(4096),
             gigabytes: asked.number("size", 1)?.unwrap_or(500),
             rows: asked.number("rows", 1)?.unwrap_or(20),
-            hits: asked.fraction("hits", 0.0, 100.0)?,
+            hits: asked.percent("hits")?,
             csv: asked.has("csv"),
         };
         match setting.bytes() {

@@ -7,7 +7,7 @@ use crate::common::{Finished, Json, Program, scratch};
 use iolite_testing::{or_skip, write_program};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -94,6 +94,26 @@ fn a_device_in_use_is_refused() {
     let run = ours().line(dir.path(), &small(&mounted.device.path, "")).refused();
     run.says("it is mounted on");
     assert_eq!(fs::read_to_string(mounted.directory.join("precious")).unwrap(), "data");
+}
+
+/// Locks are those of flock(2), which also keep udev and partitioning tools away.
+#[test]
+fn a_device_of_another_procedure_is_refused() {
+    let dir = scratch();
+    let file = File::create(dir.path().join("file")).unwrap();
+    file.set_len(32 << 20).unwrap();
+    file.try_lock().unwrap();
+    let line = "pts file --allow-file --destroy=file --quick --output=r";
+    ours().line(dir.path(), line).refused().says("another procedure, or a partitioning tool, has locked it");
+    drop(file);
+    // A running one has it, too.
+    let mut running = ours().start(dir.path(), line.split_whitespace());
+    running.wait_until("its first step", |running| running.output().contains("all data on it is lost"));
+    let second = line.replace("--output=r", "--output=s");
+    ours().line(dir.path(), &second).refused().says("has locked it");
+    assert!(!dir.path().join("s").exists());
+    running.signal(libc::SIGINT);
+    running.wait();
 }
 
 #[test]

@@ -51,15 +51,15 @@ pub fn read_write(
 /// # Errors
 /// They are not three numbers whose sum is 100.
 pub fn shares(text: &str, notes: &mut Notes) -> Result<PerDirection<u32>, String> {
-    let shares = text
-        .split('/')
-        .map(|share| {
-            u32::try_from(integer(share.trim(), 1000, notes)?).map_err(|_| super::number::too_large())
-        })
-        .collect::<Result<Vec<u32>, String>>()?;
-    let [reads, writes, trims] = shares[..] else {
-        return Err("gives the percentages of reads, writes and trims, such as 60/30/10".to_owned());
+    let form = "gives the percentages of reads, writes and trims, such as 60/30/10";
+    let share = |share: &str| match integer(share.trim(), 1000, notes) {
+        Ok(value) => u32::try_from(value).map_err(|_| {
+            if value < 0 { format!("{form}; none is negative") } else { super::number::too_large() }
+        }),
+        Err(_) => Err(form.to_owned()),
     };
+    let shares = text.split('/').map(share).collect::<Result<Vec<u32>, String>>()?;
+    let [reads, writes, trims] = shares[..] else { return Err(form.to_owned()) };
     match [writes, trims].into_iter().fold(reads, u32::saturating_add) {
         100 => Ok(PerDirection::new(reads, writes, trims)),
         sum => Err(format!("the sum of the percentages is {sum}; make it 100")),
@@ -146,9 +146,10 @@ mod tests {
             ("60/30/10/0", "percentages of reads, writes and trims"),
             ("60/30/11", "the sum of the percentages is 101; make it 100"),
             ("4294967295/1/100", "make it 100"),
-            ("60/-5/45", "too large"),
-            ("60//40", ""),
-            ("a/b/c", ""),
+            ("60/-5/45", "none is negative"),
+            ("60//40", "percentages of reads, writes and trims"),
+            ("a/b/c", "percentages of reads, writes and trims"),
+            ("60:30:10", "percentages of reads, writes and trims"),
         ] {
             let why = read(text).unwrap_err();
             assert!(why.contains(words), "{text}: {why}");

@@ -54,6 +54,26 @@ impl Shape {
         Shape { block: most, least: mean.saturating_sub(half).max(1), most: mean + half, per_file }
     }
 
+    /// Whether samples of this mean size can have this standard deviation, which is not 0, in this shape.
+    ///
+    /// # Errors
+    /// Why they cannot.
+    pub fn check_deviation(&self, sample: u64, deviation: u64) -> Result<(), String> {
+        let most = (sample as f64 / HALF_WIDTH) as u64;
+        if deviation > most {
+            return Err(format!(
+                "sizes are spread evenly around {sample} bytes, so that it can be {most} at most (the mean by the root of 3)"
+            ));
+        }
+        if self.least == self.most {
+            return Err(format!(
+                "all samples would have one size, because sizes are whole numbers of blocks of {} bytes; leave it out",
+                self.block
+            ));
+        }
+        Ok(())
+    }
+
     /// The mean bytes of a file.
     pub fn file_bytes(&self) -> u64 {
         self.block.saturating_mul(self.least + self.most) / 2
@@ -288,6 +308,10 @@ mod tests {
             (resnet.block, resnet.sample_bytes(), resnet.file_bytes()),
             (114_660, 114_660, 143_439_660)
         );
+        assert_eq!(unet.check_deviation(146_600_628, 68_341_808), Ok(()));
+        assert!(cosmoflow.check_deviation(2_828_486, 71_311).unwrap_err().contains("one size"));
+        let wide = Shape::new(65_536, 1 << 30, 1, &files());
+        assert!(wide.check_deviation(65_536, 1 << 30).unwrap_err().contains("37837 at most"));
         // Objects are read at once, or in large parts.
         assert!(Shape::new(2_828_486, 71_311, 1, &objects()).is_whole());
         assert_eq!(Shape::new(146_600_628, 0, 1, &objects()).most, 18);

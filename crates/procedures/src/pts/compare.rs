@@ -84,6 +84,15 @@ fn figures(test: &str) -> &'static [&'static str] {
     }
 }
 
+/// What tells the figures of a cell apart.
+fn what(test: &str, figure: &str) -> &'static str {
+    match figure {
+        "max_ns" => ", longest",
+        "mean_ns" if test != "lat" => ", mean response time",
+        _ => "",
+    }
+}
+
 fn of_test(comparison: &mut Comparison, name: &str, base: &Value, new: &Value) {
     let key = |cell: &Value| (cell["what"].clone(), cell["threads"].clone(), cell["depth"].clone());
     for cell in list(&base["matrix"]) {
@@ -97,7 +106,7 @@ fn of_test(comparison: &mut Comparison, name: &str, base: &Value, new: &Value) {
                 [(base, cell), (new, other)].map(|(test, cell)| window(test, &cell["rounds"][figure]));
             comparison.rows.push(Row {
                 test: name.to_owned(),
-                cell: called(text(&base["test"]), cell),
+                cell: called(text(&base["test"]), cell) + what(text(&base["test"]), figure),
                 figure,
                 base: one,
                 new: two,

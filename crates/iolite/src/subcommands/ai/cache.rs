@@ -26,10 +26,10 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
     let cache = of(asked, site.place.kind)?;
     let tenants = cache.rates.len() as u64;
     // The hits, and the new blocks.
-    let site = site.with_own_room(cache.bytes.saturating_mul(2 * tenants), asked.has("show-job"))?;
+    let mut site = site.with_own_room(cache.bytes.saturating_mul(2 * tenants), asked.has("show-job"))?;
     let make = |place: &Place| cache.job(place);
     if asked.has("show-job") {
-        return Ok(Outcome::Said(make(&site.place)));
+        return Ok(Outcome::Said(site.shown(&make(&site.place))));
     }
     site.check_server()?;
     let what = format!(
@@ -97,9 +97,9 @@ fn of(asked: &Asked, kind: Kind) -> Result<Cache, String> {
         bytes: held * block,
         rates: list,
         blocks,
-        hit_percent: asked.fraction("hits", 0.0, 100.0)?.unwrap_or(80.0),
+        hit_percent: asked.percent("hits")?.unwrap_or(80.0),
         eviction,
-        seconds: number("seconds", 1, 1 << 30, 30)?,
+        seconds: asked.seconds("seconds")?.unwrap_or(30),
     })
 }
 

@@ -23,15 +23,16 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
     let site = Site::of(asked, target)?;
     let checkpoint = of(asked, model, &site)?;
     let all = checkpoint.bytes.saturating_mul(checkpoint.ranks);
-    let site = site.with_own_room(all, asked.has("show-job"))?;
+    let mut site = site.with_own_room(all, asked.has("show-job"))?;
     let make = |place: &Place| checkpoint.job(place);
     if asked.has("show-job") {
-        return Ok(Outcome::Said(make(&site.place)));
+        return Ok(Outcome::Said(site.shown(&make(&site.place))));
     }
     site.check_server()?;
     let what = format!(
-        "checkpoint: {} ranks write {} each to {}, and read it back",
-        checkpoint.ranks,
+        "checkpoint: {}{} write {} each to {}, and read it back",
+        ranks(checkpoint.ranks),
+        if site.place.is_on_machines { " on each machine" } else { "" },
         bytes(checkpoint.bytes as f64),
         site.name
     );
@@ -50,6 +51,12 @@ fn of(asked: &Asked, model: Option<Saved>, site: &Site) -> Result<Checkpoint, St
     let ranks = match (asked.number("ranks", 1)?, model) {
         (Some(ranks), _) if ranks > MOST_RANKS => {
             return Err(format!("--ranks={ranks}: must be at most {MOST_RANKS}"));
+        }
+        (Some(ranks), Some(model)) if ranks > model.ranks => {
+            return Err(format!(
+                "--ranks={ranks}: a checkpoint of {} has {} ranks; take fewer",
+                model.title, model.ranks
+            ));
         }
         (Some(ranks), _) => ranks,
         (None, Some(_)) if site.place.is_on_machines => {
@@ -96,6 +103,10 @@ fn of(asked: &Asked, model: Option<Saved>, site: &Site) -> Result<Checkpoint, St
     Ok(Checkpoint::new(ranks, size, layout, &site.place))
 }
 
+fn ranks(count: u64) -> String {
+    if count == 1 { "1 rank".to_owned() } else { format!("{count} ranks") }
+}
+
 fn answer(
     site: &Site,
     model: Option<Saved>,
@@ -112,9 +123,9 @@ fn answer(
     };
     line!(
         text,
-        "{}: {} ranks, {} each{of_model}; {layout}\n",
+        "{}: {}, {} each{of_model}; {layout}\n",
         site.name,
-        phases[0].ranks,
+        ranks(phases[0].ranks),
         bytes(checkpoint.bytes as f64)
     );
     let mut rows =

@@ -22,6 +22,8 @@ use std::path::Path;
 
 /// The file that describes a dataset.
 const DESCRIPTION: &str = "iolite-dataset.json";
+/// What `--resume` leaves after an interruption.
+pub const GOES_ON: &str = "what was written stays, and the same command goes on with it";
 /// The most workers that write a dataset, unless the user wants more.
 const MOST_WRITERS: u64 = 8;
 /// The most samples of a file, and bytes of a sample.
@@ -67,6 +69,10 @@ pub fn described(asked: &Asked, place: &Place) -> Result<Option<Dataset>, String
         );
     }
     let shape = Shape::new(sample, deviation, per_file, place);
+    if let Some(deviation) = given[1].filter(|deviation| *deviation > 0) {
+        let checked = shape.check_deviation(sample, deviation);
+        checked.map_err(|why| format!("--deviation={deviation}: {why}"))?;
+    }
     let dataset = Dataset::with_samples(shape, samples);
     if dataset.files > MOST_FILES {
         return Err(format!(
@@ -207,15 +213,11 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
         // (A file that is written again may become shorter.)
         remove_files(&site, directory, &dataset, |file| files.iter().any(|files| files.contains(&file)))?;
     }
-    let goes_on = "what was written stays, and the same command goes on with it";
     let report = match Performer::new(asked)?.perform(&site.place, &make, None) {
         Ok(Ok(report)) => report,
         Ok(Err(Outcome::Elsewhere)) => return Ok(Outcome::Elsewhere),
-        Ok(Err(other)) if resumes => {
-            complain(program, &format_args!("ai: {}: {goes_on}", site.name));
-            return Ok(other);
-        }
-        Err(why) if resumes => return Err(format!("{}: {why}; {goes_on}", site.name)),
+        Ok(Err(other)) if resumes => return Ok(other),
+        Err(why) if resumes => return Err(format!("{}: {why}; {GOES_ON}", site.name)),
         Ok(Err(other)) => {
             remove_all(&site, &dataset)?;
             return Ok(other);

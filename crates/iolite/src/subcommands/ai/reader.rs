@@ -92,7 +92,7 @@ impl Plan {
             compute_us,
             prefetch: number("prefetch", 0)?.unwrap_or(2),
             epochs: number("epochs", 1)?.unwrap_or(1),
-            seconds: number("seconds", 1)?.unwrap_or(0),
+            seconds: asked.seconds("seconds")?.unwrap_or(0),
             is_random_within: asked.value("shuffle") == Some("records"),
         };
         if reader.is_random_within && dataset.shape.per_file == 1 {
@@ -101,7 +101,7 @@ impl Plan {
         if reader.seconds > 0 && asked.has("epochs") {
             return Err("--epochs and --seconds: both say when it ends; give one of them".to_owned());
         }
-        let least = asked.fraction("least", 0.0, 100.0)?;
+        let least = asked.percent("least")?;
         let least = least.unwrap_or(model.map_or(LEAST, |model| model.least_percent));
         let mut machines: Vec<String> = asked.values("client").map(str::to_owned).collect();
         if asked.has("mpi") {
@@ -208,11 +208,18 @@ impl Plan {
 
 /// The dataset, and the name of the model that it was made for.
 fn known_dataset(asked: &Asked, site: &Site) -> Result<(Dataset, Option<String>), String> {
-    let given = if ["samples", "sample-size", "deviation", "per-file"].iter().any(|option| asked.has(option))
-    {
-        dataset::described(asked, &site.place)?
-    } else {
-        None
+    let of_dataset = ["samples", "sample-size", "deviation", "per-file"];
+    let given = match of_dataset.iter().find(|option| asked.has(option)) {
+        Some(option) => dataset::described(asked, &site.place).map_err(|why| match &site.directory {
+            Some(directory) => {
+                format!(
+                    "{why}; or, of a dataset that {} has a description of, leave --{option} out",
+                    directory.display()
+                )
+            }
+            None => why,
+        })?,
+        None => None,
     };
     let Some(directory) = &site.directory else {
         let missing = "what it has is not kept there: repeat --samples and --preset (or --sample-size) of iolite ai dataset";
@@ -223,7 +230,7 @@ fn known_dataset(asked: &Asked, site: &Site) -> Result<(Dataset, Option<String>)
     };
     if value["complete"] != true {
         return Err(format!(
-            "{}: the dataset is incomplete, because its writer was killed; the same iolite ai dataset with --resume goes on",
+            "{}: the dataset is incomplete, because its writer was interrupted; the same iolite ai dataset with --resume goes on",
             site.name
         ));
     }

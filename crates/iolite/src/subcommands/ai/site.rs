@@ -13,6 +13,7 @@ use iolite_options::commands::Asked;
 use iolite_page::text::bytes;
 use iolite_procedures::ai::dataset::Dataset;
 use iolite_procedures::ai::place::{Kind, Place};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// How names begin that are removed.
@@ -34,12 +35,17 @@ pub struct Site {
     pub name: String,
     /// The directory, if it is one of this machine.
     pub directory: Option<PathBuf>,
-    /// The device, if it is one of this machine.
+    /// The device, if it is one of this machine; and what keeps other procedures away from it.
     device: Option<Device>,
+    _held: Option<File>,
     remote: Option<Remote>,
     own: Option<OwnDirectory>,
     /// How the names begin that are removed from a server.
     removed: Option<String>,
+    /// The server has answered, so that such names may be there from now on.
+    has_begun: bool,
+    /// The test, as its command is called.
+    test: String,
 }
 
 impl Site {
@@ -59,8 +65,10 @@ impl Site {
             ));
         }
         let device = Device::of(&target.into(), false)?;
+        let mut held = None;
         if !asked.has("show-job") {
             device.check_destruction(asked.value("destroy"))?;
+            held = Some(device.hold()?);
         }
         let path = device.path.display().to_string().replace(':', "\\:");
         let place = Place {
@@ -76,9 +84,12 @@ impl Site {
             name,
             directory: None,
             device: Some(device),
+            _held: held,
             remote: None,
             own: None,
             removed: None,
+            has_begun: false,
+            test: test_of(asked),
         })
     }
 
@@ -99,9 +110,12 @@ impl Site {
                 name: target.to_owned(),
                 directory,
                 device: None,
+                _held: None,
                 remote: None,
                 own: None,
                 removed: None,
+                has_begun: false,
+                test: test_of(asked),
             });
         };
         let name = remote::shown(target);
@@ -128,8 +142,18 @@ impl Site {
             is_direct,
             is_on_machines,
         };
-        let device = None;
-        Ok(Site { place, name, directory: None, device, remote: Some(remote), own: None, removed: None })
+        Ok(Site {
+            place,
+            name,
+            directory: None,
+            device: None,
+            _held: None,
+            remote: Some(remote),
+            own: None,
+            removed: None,
+            has_begun: false,
+            test: test_of(asked),
+        })
     }
 
     /// Makes room for what the test writes and removes: this many bytes on this machine. `is_shown`: nothing is made.
@@ -159,7 +183,7 @@ impl Site {
         self.check_directory(&directory)?;
         self.check_room(&directory, needed)?;
         let own = if is_shown {
-            directory.join("iolite-ai")
+            directory.join(OWN)
         } else {
             let own = OwnDirectory::make(&directory, &OF_AI)?;
             let path = own.path.clone();
@@ -203,11 +227,27 @@ impl Site {
         path.map_or_else(|| self.name.clone(), |path| path.display().to_string())
     }
 
-    /// Checks that a server answers.
-    pub fn check_server(&self) -> Result<(), String> {
-        self.remote
-            .as_ref()
-            .map_or(Ok(()), |remote| remote.check().map_err(|why| format!("{}: {why}", self.name)))
+    /// Checks that a server answers. From now on, names of this test may be there.
+    pub fn check_server(&mut self) -> Result<(), String> {
+        if let Some(remote) = &self.remote {
+            remote.check().map_err(|why| format!("{}: {why}", self.name))?;
+            self.has_begun = true;
+        }
+        Ok(())
+    }
+
+    /// A job of this site as it is shown: where a directory of the test's own is not made, it says so.
+    pub fn shown(&self, job: &str) -> String {
+        match &self.directory {
+            Some(directory) => {
+                let own = directory.join(OWN);
+                let own = own.display();
+                format!(
+                    "# {own} stands for a directory that the test makes and removes; by itself, this runs after mkdir {own}\n{job}"
+                )
+            }
+            None => job.to_owned(),
+        }
     }
 
     /// Checks that the server has no file of a dataset: it would be overwritten, and removed after `^C`.
@@ -243,17 +283,23 @@ impl Drop for Site {
     fn drop(&mut self) {
         // (The directory removes itself.)
         if let (Some(remote), Some(removed)) = (&self.remote, &self.removed)
+            && self.has_begun
             && let Err(why) = remote.remove_all(removed)
         {
             complain(
                 Name::Iolite,
                 &format_args!(
-                    "ai: {}: what the test has made is left there ({why}); iolite ai checkpoint --clean {} removes it",
-                    self.name, self.name
+                    "ai: {}: what the test has made is left there ({why}); iolite ai {} --clean {} removes it",
+                    self.name, self.test, self.name
                 ),
             );
         }
     }
+}
+
+/// The test that was asked for.
+fn test_of(asked: &Asked) -> String {
+    asked.operands.first().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 /// A name without the mark of the machine that makes it (`m1.`, `rank-1.`).

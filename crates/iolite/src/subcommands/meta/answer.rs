@@ -99,13 +99,27 @@ fn markdown(outcome: &Outcome) -> String {
     for remark in remarks(outcome) {
         line!(text, "\n{}", escaped(&remark));
     }
+    let told = outcome.circumstances.told();
+    let told: Vec<String> =
+        told.iter().map(|(name, value)| format!("{} {value}", name.replace('_', " "))).collect();
+    line!(text, "\n{}", escaped(&told.join(", ")));
     text
 }
 
 /// The result in JSON.
 fn json(outcome: &Outcome) -> String {
     let version = concat!("iolite-", env!("CARGO_PKG_VERSION"));
-    format!("{:#}\n", json!({"iolite version": version, "meta": result(outcome)}))
+    let (host, device) = outcome.circumstances.json();
+    let begun_ms = outcome.circumstances.begun_ms;
+    let whole = json!({
+        "iolite version": version,
+        "begun_ms": begun_ms,
+        "time": iolite_report::clock::local(begun_ms),
+        "host": host,
+        "device": device,
+        "meta": result(outcome),
+    });
+    format!("{whole:#}\n")
 }
 
 /// The result as a report, whose jobs are the phases.

@@ -16,7 +16,9 @@ const FILES: u64 = 1000;
 const FILES_IN_TIME: u64 = 1_000_000;
 /// Seconds of the phases that create something, as IO500 demands of submissions.
 const IO500_SECONDS: f64 = 300.0;
-/// IO500 writes this share of the free space at most, unless another amount is asked for.
+/// Bytes that a small file takes, at the least; those of IO500 have fewer.
+const LEAST_ROOM: u64 = 4096;
+/// A phase with a limit of time writes this share of the free space at most, unless another amount is asked for.
 const SHARE: u64 = 4;
 
 /// The setup that the options ask for.
@@ -58,13 +60,15 @@ pub fn setup(asked: &Asked, target: &Path, machines: &Machines) -> Result<Setup,
             "--tasks={tasks}: {workers} workers on all machines are more than {MOST_WORKERS}"
         ));
     }
-    let files = if seconds.is_some() { FILES_IN_TIME } else { FILES };
-    let free = free(target);
+    let size = number("size", 0, 1 << 40, 4096)?;
     // Four phases of IO500 make things; each may use an equal part of what the file system has.
-    let inodes =
-        iolite_os::files::free_inodes(target).map_or(u64::MAX, |inodes| inodes / (SHARE * workers)).max(1);
-    let usual_files = if asked.has("files") { files } else { files.min(inodes) };
-    let usual_data = free.map_or(u64::MAX >> 20, |free| free / (SHARE * workers)).max(1);
+    let part_of = |free: Option<u64>| free.map_or(u64::MAX >> 20, |free| free / (SHARE * workers)).max(1);
+    let usual_data = part_of(free(target));
+    let inodes = part_of(iolite_os::files::free_inodes(target));
+    let usual_files = match seconds {
+        Some(_) => FILES_IN_TIME.min(inodes).min(usual_data / size.max(LEAST_ROOM)).max(1),
+        None => FILES,
+    };
     let shift = number("shift", 0, MOST_WORKERS, u64::from(is_io500))?;
     Ok(Setup {
         // (The name of the test's own directory comes when it is made.)
@@ -75,7 +79,7 @@ pub fn setup(asked: &Asked, target: &Path, machines: &Machines) -> Result<Setup,
         is_shared: asked.has("shared"),
         depth: number("depth", 0, 32, 0)? as u32,
         breadth: number("breadth", 1, 65_536, 2)? as u32,
-        size: number("size", 0, 1 << 40, 4096)?,
+        size,
         seconds,
         shift: shift as u32,
         data: number("data", 1, u64::MAX >> 1, usual_data)?,

@@ -1,16 +1,17 @@
 //! The result as one HTML file without scripts.
 
 use super::perform::{Done, Outcome};
-use super::rows::{COLUMNS, cells, headline, remarks};
-use iolite_page::text::{count, escaped};
+use super::rows::{COLUMNS, cells, headline, of_worker, remarks};
+use iolite_page::text::escaped;
 use std::fmt::Write;
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:72em;padding:0 1em;color:#1b1f24;background:#fff}\
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}\
 th,td{padding:.3em .6em;text-align:right;border-bottom:1px solid #d8dee4;white-space:nowrap}\
 th:first-child,td:first-child,th:last-child,td:last-child{text-align:left}\
-.scroll{overflow-x:auto}.failed{color:#a4262c}figure{margin:1em 0}figcaption{font-weight:600}\
-.worker{display:grid;grid-template-columns:clamp(4em,20%,16em) minmax(0,1fr) 6em;gap:.5em;font-size:12px;line-height:1.5}\
+.scroll,pre{overflow-x:auto}dl{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.2em 1em;margin:0}\
+dt{color:#59636e}dd{margin:0;overflow-wrap:anywhere}.failed{color:#a4262c}figure{margin:1em 0}figcaption{font-weight:600}\
+.worker{display:grid;grid-template-columns:clamp(4em,20%,16em) minmax(0,1fr) 9em;gap:.5em;font-size:12px;line-height:1.5}\
 .worker *{overflow:hidden;text-overflow:ellipsis;white-space:nowrap}.worker i{background:#4878a8;margin:2px 0}\
 @media(prefers-color-scheme:dark){body{color:#dde3ea;background:#14181d}th,td{border-color:#333b44}}";
 
@@ -39,6 +40,15 @@ pub fn page(outcome: &Outcome) -> String {
     }
     page += "</tbody></table></div>\n<h2>Workers</h2>\n";
     outcome.done.iter().for_each(|done| workers(&mut page, done));
+    page += "<h2>Where and when</h2>\n<dl>\n";
+    for (name, value) in outcome.circumstances.told() {
+        line!(page, "<dt>{}</dt><dd>{}</dd>", escaped(&name.replace('_', " ")), escaped(&value));
+    }
+    line!(
+        page,
+        "</dl>\n<details><summary>The jobs of all phases</summary><pre>{}</pre></details>",
+        escaped(&outcome.jobs)
+    );
     page + "</body>\n</html>\n"
 }
 
@@ -58,10 +68,10 @@ fn workers(page: &mut String, done: &Done) {
     for worker in drawn {
         line!(
             page,
-            "<div class=\"worker\"><span>{}</span><i style=\"width:{:.1}%\"></i><span>{}/s</span></div>",
+            "<div class=\"worker\"><span>{}</span><i style=\"width:{:.1}%\"></i><span>{}</span></div>",
             escaped(&worker.name),
             worker.rate() / most * 100.0,
-            count(worker.rate())
+            of_worker(done, worker)
         );
     }
     page.push_str("</figure>\n");

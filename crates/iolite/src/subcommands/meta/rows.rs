@@ -3,6 +3,7 @@
 use super::machines::Machines;
 use super::perform::{Done, Outcome};
 use iolite_page::text::{bandwidth, bytes, count, latency, seconds};
+use iolite_procedures::meta::figures::Worker;
 
 /// What every result of the preset says.
 pub const NO_SUBMISSION: &str = "the pattern of IO500, and its formula; not a submission";
@@ -23,6 +24,10 @@ pub fn headline(outcome: &Outcome) -> String {
     let workers = match setup.machines {
         1 if setup.tasks == 1 => "1 worker".to_owned(),
         1 => format!("{} workers", setup.tasks),
+        // (Several ranks can be on one machine.)
+        _ if matches!(outcome.machines, Machines::Ranks { .. }) => {
+            format!("{} workers on {}", setup.workers(), outcome.machines.words())
+        }
         machines => {
             format!("{} workers on {machines} machines ({})", setup.workers(), outcome.machines.words())
         }
@@ -59,11 +64,7 @@ pub fn cells(done: &Done) -> [String; 9] {
         false if done.entries.is_some() => (format!("{}/s", count(done.rate())), "-".to_owned()),
         false => (format!("{}/s", count(done.rate())), format!("{}/s", count(figures.stonewall.rate()))),
     };
-    // A worker counts requests, not entries, so its rate would say nothing here.
-    let slowest = figures.slowest().map(|worker| match done.entries {
-        Some(_) => worker.name.clone(),
-        None => format!("{} {}/s", worker.name, count(worker.rate())),
-    });
+    let slowest = figures.slowest().map(|worker| format!("{} {}", worker.name, of_worker(done, worker)));
     [
         done.phase.name().to_owned(),
         done.entries.unwrap_or(figures.ops()).to_string(),
@@ -75,6 +76,12 @@ pub fn cells(done: &Done) -> [String; 9] {
         latency(figures.latency.max),
         slowest.unwrap_or_default(),
     ]
+}
+
+/// The rate of a worker. Of lists it counts requests, not entries.
+pub fn of_worker(done: &Done, worker: &Worker) -> String {
+    let unit = if done.entries.is_some() { " requests/s" } else { "/s" };
+    format!("{}{unit}", count(worker.rate()))
 }
 
 /// Whether a phase was so short that its rate is rough.

@@ -20,6 +20,9 @@ use std::fmt::Write;
 pub const PAGE: &str = "result.html";
 const JSON: &str = "result.json";
 
+/// The most reasons that are listed in the text.
+const MOST_TOLD: usize = 8;
+
 /// What is told about the procedure as a whole.
 pub struct Header {
     device: Value,
@@ -130,11 +133,15 @@ pub fn is_good(result: &Value) -> bool {
 /// The result for a terminal.
 pub fn text(result: &Value) -> String {
     let mut out = String::new();
-    let told = |key: &str| result["header"]["device"][key].as_str().unwrap_or_default().to_owned();
-    line!(out, "{} {} {}", told("name"), told("model"), told("serial"));
+    let told = ["name", "model", "serial"].map(|key| text_of(&result["header"]["device"][key]));
+    line!(out, "{}", told.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" "));
     line!(out, "{SPECIFICATION}\n{DISCLAIMER}");
-    for why in list(&result["deviations"]) {
+    let deviations = list(&result["deviations"]);
+    for why in deviations.iter().take(MOST_TOLD) {
         line!(out, "NOT CONFORMING: {}", text_of(why));
+    }
+    if let more @ 1.. = deviations.len().saturating_sub(MOST_TOLD) {
+        line!(out, "NOT CONFORMING: {more} more reasons, which {PAGE} and {JSON} list");
     }
     for words in list(&result["interruptions"]) {
         line!(out, "Interrupted: {}", text_of(words));

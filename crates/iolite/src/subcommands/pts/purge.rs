@@ -341,5 +341,8 @@ fn run(command: &str, target: &Target) -> Result<String, String> {
         return Ok(format!("the command {command}"));
     }
     let words = String::from_utf8_lossy(&output.stderr);
-    Err(told(format!("{}: {}", output.status, words.trim())))
+    Err(told(match words.trim() {
+        "" => output.status.to_string(),
+        words => format!("{}: {words}", output.status),
+    }))
 }

@@ -7,7 +7,7 @@ use iolite_host::{
 use iolite_page::text::bytes;
 use serde_json::{Map, Value};
 use std::ffi::OsString;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -169,6 +169,21 @@ impl Target {
         ThisMachine::new()
             .access(&self.path, Access::Write)
             .map_err(|why| format!("{}: {}; root may", self.name, why.words))
+    }
+
+    /// Keeps other procedures away from it as long as the file is open, by the lock of the device's node that partitioning tools
+    /// and udev heed as well. (Opening it exclusively would keep out the jobs of the procedure, too.)
+    pub fn hold(&self) -> Result<File, String> {
+        let told = |error: std::io::Error| format!("{}: {}", self.name, iolite_types::describe_error(&error));
+        let file = File::open(&self.path).map_err(told)?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(format!(
+                "{}: another procedure, or a partitioning tool, has locked it (lslocks names the process); nothing was written",
+                self.name
+            )),
+            Err(TryLockError::Error(error)) => Err(told(error)),
+        }
     }
 
     /// What it is, in a line.

@@ -58,6 +58,8 @@ pub struct Remote {
     pub has_older: bool,
     /// Where own names are made: what stands before them.
     pub place: String,
+    /// How often a request over HTTP is repeated. A busy store asks for patience, also when what it has is to be removed.
+    retries: u32,
     /// What stands in the names of this test: at random, so that no test uses those of another one.
     pub number: String,
 }
@@ -74,6 +76,7 @@ impl Remote {
             is_s3: scheme == "s3",
             has_older: false,
             place: place.to_owned(),
+            retries: 8,
             number: format!("{:016x}", ThisMachine::new().random()),
         };
         let behind = rest.strip_prefix("//");
@@ -129,8 +132,10 @@ impl Remote {
         // (Names are the test's own, so all versions of them are.)
         let all = if self.is_s3 && !self.has_older { "http_s3_delete_versions=1\n" } else { "" };
         let options: String = self.options.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
-        // A busy store asks for patience, also when what it has is to be removed.
-        let patience = if self.engine == "http" { "http_retries=8\n" } else { "" };
+        let patience = match self.engine {
+            "http" => format!("http_retries={}\n", self.retries),
+            _ => String::new(),
+        };
         let name = if self.layout == Layout::Disk { "" } else { "filename=x\n" };
         let text = format!(
             "[x]\nioengine={}\n{name}{options}{whole}{all}{patience}bs={}\n",
@@ -192,11 +197,13 @@ impl Remote {
 
     /// Checks that the server answers and that a bucket exists, before anything is measured.
     pub fn check(&self) -> Result<(), String> {
+        // A wrong address is told within seconds.
+        let brief = Remote { retries: 3, ..self.clone() };
         if self.is_s3 {
             // The answer to a question about an object does not tell which is missing, the object or the bucket. A list does; who is
             // not allowed to list may still test.
             let listed =
-                self.for_names(&format!("{}{}", self.place, self.number), |_| false, |_, _, _| Ok(()));
+                brief.for_names(&format!("{}{}", self.place, self.number), |_| false, |_, _, _| Ok(()));
             if listed.is_err_and(|why| why.contains("NoSuchBucket")) {
                 return Err("there is no such bucket; create it first".to_owned());
             }
@@ -204,7 +211,7 @@ impl Remote {
         let names = self.names(&self.number);
         names
             .first()
-            .map_or(Ok(()), |(block, name)| self.ask(*block, |storage, _, _| storage.size(name)).map(drop))
+            .map_or(Ok(()), |(block, name)| brief.ask(*block, |storage, _, _| storage.size(name)).map(drop))
     }
 
     /// Removes names of a test. The first error is told, after all was tried.
