@@ -56,8 +56,8 @@ pub static ALL: &[Command] = &[
             word("epochs", "number", "reader: how often the dataset is read (default 1)"),
             word(
                 "seconds",
-                "number",
-                "reader: read the dataset over and over for this time; kv: how long (default 30)",
+                "time",
+                "reader: read the dataset over and over for this time; kv: how long (default 30); in seconds, or with a unit",
             ),
             word("shuffle", "files|records", "reader: what comes in random order (default: files)")
                 .one_of(&["files", "records"]),
