@@ -34,7 +34,7 @@ struct Entry {
 /// A machine that answers with values that a test has chosen. Initially it has one CPU, one memory node, 1 GiB of
 /// memory, no limits, and only the directories `/`, `/dev` and `/tmp`; relative names refer to `/tmp`.
 ///
-/// ```
+/// ```rust
 /// use iolite_host::{Machine, MadeUp};
 /// let machine = MadeUp::new().with_cpus(512).with_nodes(4).with_block_device("/dev/big", 100 << 40);
 /// assert_eq!(machine.size("/dev/big".as_ref()), Ok(Some(100 << 40)));
