@@ -233,7 +233,7 @@ fn an_interrupted_dataset_is_removed_and_a_killed_one_is_written_again() {
     running.wait();
     // Its workers end with it, but perhaps a moment later, and write until then.
     wait_until_gone(&family);
-    run(dir.path(), "ai reader ds --batch=2 --compute=1ms").refused().says("its writer was killed");
+    run(dir.path(), "ai reader ds --batch=2 --compute=1ms").refused().says("its writer was interrupted");
     run(dir.path(), "ai dataset ds --sample-size=4k --samples=6").ok();
     assert_eq!(names(&dir.path().join("ds")).len(), 7);
     run(dir.path(), "ai reader ds --batch=2 --compute=1ms").ok();
