@@ -126,18 +126,20 @@ fn jobs_of_one_run_send_and_receive() {
     }
 }
 
-/// Runs a receiver and a sender of two programs.
+/// Runs a receiver and a sender of two programs. (fio as the receiver sometimes waits for ever on a busy machine.)
 fn two_runs(receives: &Program, sends: &Program, lines: &[String; 2], port: u16) -> [Finished; 2] {
-    let dir = scratch();
     let json = |line: &String| words(&format!("--output-format=json {line}"));
-    let mut receiver = receives.start(dir.path(), json(&lines[0]));
-    if lines[0].contains("--protocol=unix") {
-        receiver.wait_until("its socket is there", |_| dir.path().join("sock").exists());
-    } else {
-        await_port(&mut receiver, port);
-    }
-    let sender = sends.run(dir.path(), json(&lines[1]));
-    [receiver.wait(), sender]
+    receives.patiently(|| {
+        let dir = scratch();
+        let mut receiver = receives.start(dir.path(), json(&lines[0]));
+        if lines[0].contains("--protocol=unix") {
+            receiver.wait_until("its socket is there", |_| dir.path().join("sock").exists());
+        } else {
+            await_port(&mut receiver, port);
+        }
+        let sender = sends.run(dir.path(), json(&lines[1]));
+        Some([receives.wait(receiver)?, sender])
+    })
 }
 
 /// The report in a run's output: the peer prints notes before it.
