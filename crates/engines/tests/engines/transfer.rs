@@ -1,8 +1,6 @@
 //! Every engine moves the right bytes to and from the right places, at several depths.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use iolite_engine::{AccessPattern, Engine, EngineConfig, Errno, OpenMode};
 use iolite_engines::Visitor;
 use iolite_testing::skip;

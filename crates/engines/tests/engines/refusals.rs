@@ -1,8 +1,6 @@
 //! The kernel's refusals come with the reason and the remedy.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use iolite_engine::{Engine, EngineConfig, EngineError, Errno, OpenMode};
 use iolite_engines::{Visitor, probe};
 use iolite_testing::{partly_skipped, skip, this_test};

@@ -1,8 +1,6 @@
 //! Queues have a limit, waits have an end, and nothing is left in flight when an engine is dropped.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use iolite_engine::{Engine, EngineConfig, FileKind, FileSpec, OpenMode, Queued};
 use iolite_engines::Visitor;
 use iolite_types::Operation;

@@ -1,8 +1,6 @@
 //! Block devices: sizes, trims, and direct I/O, on a loop device made for the test.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use iolite_engine::{Engine, EngineConfig, FileKind, OpenMode};
 use iolite_engines::Visitor;
 use iolite_host::{Machine, ThisMachine};

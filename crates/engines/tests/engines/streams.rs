@@ -2,9 +2,7 @@
 //!
 //! The test binary runs itself again with the streams connected to pipes; the copy does the I/O.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use iolite_engine::Engine;
 use iolite_engines::Visitor;
 use iolite_types::Operation;
@@ -59,7 +57,7 @@ fn stream_of_the_copy() {
 
 fn copy(engine: &str, direction: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "stream_of_the_copy", "--nocapture"]);
+    command.args(["--exact", "streams::stream_of_the_copy", "--nocapture"]);
     command.env(ENGINE, engine).env(DIRECTION, direction);
     command
 }
