@@ -179,7 +179,7 @@ impl Asked {
     /// Whole seconds, at least one: `90`, `90s` or `2m`.
     ///
     /// # Errors
-    /// The value is not a time, or less than a second.
+    /// The value is not a time, or no whole number of seconds.
     pub fn seconds(&self, word: &str) -> Result<Option<u64>, String> {
         let Some(text) = self.value(word) else { return Ok(None) };
         let mut notes = crate::values::Notes::default();
@@ -189,6 +189,7 @@ impl Asked {
             }
             match microseconds / 1_000_000 {
                 0 => Err("must be at least a second".to_owned()),
+                _ if microseconds % 1_000_000 > 0 => Err("must be whole seconds".to_owned()),
                 seconds if seconds > 1 << 30 => Err(format!("must be at most {} seconds", 1 << 30)),
                 seconds => Ok(seconds),
             }

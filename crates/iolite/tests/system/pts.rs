@@ -104,13 +104,13 @@ fn a_device_of_another_procedure_is_refused() {
     file.set_len(32 << 20).unwrap();
     file.try_lock().unwrap();
     let line = "pts file --allow-file --destroy=file --quick --output=r";
-    ours().line(dir.path(), line).refused().says("another procedure, or a partitioning tool, has locked it");
+    ours().line(dir.path(), line).refused().says("another process has locked it");
     drop(file);
     // A running one has it, too.
     let mut running = ours().start(dir.path(), line.split_whitespace());
     running.wait_until("its first step", |running| running.output().contains("all data on it is lost"));
     let second = line.replace("--output=r", "--output=s");
-    ours().line(dir.path(), &second).refused().says("has locked it");
+    ours().line(dir.path(), &second).refused().says("another process has locked it");
     assert!(!dir.path().join("s").exists());
     running.signal(libc::SIGINT);
     running.wait();

@@ -226,7 +226,7 @@ fn rank_variable() -> Option<&'static str> {
 /// Messages of a run as one line, without the name of the program.
 fn in_short(words: &str) -> String {
     let lines = words.trim().lines().map(|line| line.strip_prefix("iolite: ").unwrap_or(line));
-    // (What fio prints of an error stands in the line before it in other words.)
+    // fio's line with `pid=` repeats the one before it.
     let lines = lines.filter(|line| !line.trim_start().starts_with("pid="));
     lines.collect::<Vec<_>>().join("; ")
 }

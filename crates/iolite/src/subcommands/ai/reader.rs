@@ -208,15 +208,11 @@ impl Plan {
 
 /// The dataset, and the name of the model that it was made for.
 fn known_dataset(asked: &Asked, site: &Site) -> Result<(Dataset, Option<String>), String> {
+    let kept = site.directory.as_deref().map(dataset::found).transpose()?.flatten();
     let of_dataset = ["samples", "sample-size", "deviation", "per-file"];
     let given = match of_dataset.iter().find(|option| asked.has(option)) {
-        Some(option) => dataset::described(asked, &site.place).map_err(|why| match &site.directory {
-            Some(directory) => {
-                format!(
-                    "{why}; or, of a dataset that {} has a description of, leave --{option} out",
-                    directory.display()
-                )
-            }
+        Some(option) => dataset::described(asked, &site.place).map_err(|why| match kept {
+            Some(_) => format!("{why}; or leave --{option} out: {} describes its dataset", site.name),
             None => why,
         })?,
         None => None,
@@ -225,7 +221,7 @@ fn known_dataset(asked: &Asked, site: &Site) -> Result<(Dataset, Option<String>)
         let missing = "what it has is not kept there: repeat --samples and --preset (or --sample-size) of iolite ai dataset";
         return given.map(|dataset| (dataset, None)).ok_or_else(|| format!("{}: {missing}", site.name));
     };
-    let Some((dataset, value)) = dataset::found(directory)? else {
+    let Some((dataset, value)) = kept else {
         return Err(format!("{}: there is no dataset; iolite ai dataset writes one", site.name));
     };
     if value["complete"] != true {

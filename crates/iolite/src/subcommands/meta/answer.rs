@@ -1,13 +1,14 @@
 //! The answer: a table for people, Markdown, JSON.
 
 use super::page;
-use super::perform::{Done, Outcome};
+use super::perform::{Circumstances, Done, Outcome};
 use super::rows::{COLUMNS, NO_SUBMISSION, cells, headline, limits, remarks};
-use crate::messages::complain;
+use crate::messages::{complain, program};
 use crate::output_file::Destination;
 use crate::subcommands::kept_result;
+use crate::subcommands::performer::NAME;
 use iolite_procedures::meta::figures::Latency;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -99,9 +100,17 @@ fn markdown(outcome: &Outcome) -> String {
     for remark in remarks(outcome) {
         line!(text, "\n{}", escaped(&remark));
     }
-    let told = outcome.circumstances.told();
-    let told: Vec<String> =
-        told.iter().map(|(name, value)| format!("{} {value}", name.replace('_', " "))).collect();
+    let Circumstances { begun_ms, host, device, .. } = &outcome.circumstances;
+    let mut told = vec![program(NAME).own_version, iolite_report::clock::local(*begun_ms)];
+    let chosen = |facts: &[(String, String)], names: &[&str]| -> Vec<String> {
+        facts
+            .iter()
+            .filter(|(name, _)| names.contains(&name.as_str()))
+            .map(|(_, value)| value.clone())
+            .collect()
+    };
+    told.extend(chosen(host, &["kernel", "cpu"]));
+    told.extend(chosen(device, &["model", "firmware"]));
     line!(text, "\n{}", escaped(&told.join(", ")));
     text
 }
@@ -109,16 +118,20 @@ fn markdown(outcome: &Outcome) -> String {
 /// The result in JSON.
 fn json(outcome: &Outcome) -> String {
     let version = concat!("iolite-", env!("CARGO_PKG_VERSION"));
-    let (host, device) = outcome.circumstances.json();
-    let begun_ms = outcome.circumstances.begun_ms;
-    let whole = json!({
+    let Circumstances { begun_ms, role, host, device } = &outcome.circumstances;
+    let facts = |facts: &[(String, String)]| -> Map<String, Value> {
+        facts.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect()
+    };
+    let mut whole = json!({
         "iolite version": version,
         "begun_ms": begun_ms,
-        "time": iolite_report::clock::local(begun_ms),
-        "host": host,
-        "device": device,
+        "time": iolite_report::clock::local(*begun_ms),
         "meta": result(outcome),
     });
+    whole[*role] = facts(host).into();
+    if !device.is_empty() {
+        whole["device"] = facts(device).into();
+    }
     format!("{whole:#}\n")
 }
 

@@ -1,7 +1,9 @@
 //! The result as one HTML file without scripts.
 
-use super::perform::{Done, Outcome};
+use super::perform::{Circumstances, Done, Outcome, show};
 use super::rows::{COLUMNS, cells, headline, of_worker, remarks};
+use crate::messages::program;
+use crate::subcommands::performer::NAME;
 use iolite_page::text::escaped;
 use std::fmt::Write;
 
@@ -40,16 +42,37 @@ pub fn page(outcome: &Outcome) -> String {
     }
     page += "</tbody></table></div>\n<h2>Workers</h2>\n";
     outcome.done.iter().for_each(|done| workers(&mut page, done));
-    page += "<h2>Where and when</h2>\n<dl>\n";
-    for (name, value) in outcome.circumstances.told() {
-        line!(page, "<dt>{}</dt><dd>{}</dd>", escaped(&name.replace('_', " ")), escaped(&value));
-    }
-    line!(
-        page,
-        "</dl>\n<details><summary>The jobs of all phases</summary><pre>{}</pre></details>",
-        escaped(&outcome.jobs)
-    );
+    circumstances(&mut page, outcome);
     page + "</body>\n</html>\n"
+}
+
+/// Where and when it ran, and the jobs.
+fn circumstances(page: &mut String, outcome: &Outcome) {
+    let Circumstances { begun_ms, role, host, device } = &outcome.circumstances;
+    let mut facts = vec![
+        ("begun".to_owned(), iolite_report::clock::local(*begun_ms)),
+        ("program".to_owned(), program(NAME).own_version),
+    ];
+    for (of, all) in [(*role, host), ("device", device)] {
+        facts.extend(
+            all.iter().map(|(name, value)| (format!("{of} {name}").replace('_', " "), value.clone())),
+        );
+    }
+    page.push_str("<h2>Where and when</h2>\n<dl>\n");
+    for (name, value) in facts {
+        line!(page, "<dt>{}</dt><dd>{}</dd>", escaped(&name), escaped(&value));
+    }
+    page.push_str("</dl>\n");
+    if outcome.setup.workers() as usize > MOST_DRAWN {
+        page.push_str("<p>The command with --show-job prints the jobs of all phases.</p>\n");
+        return;
+    }
+    let mut setup = outcome.setup.clone();
+    if setup.bucket.is_none() {
+        setup.directory = outcome.target.display().to_string();
+    }
+    let jobs = show(setup, &outcome.machines);
+    line!(page, "<details><summary>The jobs of all phases</summary><pre>{}</pre></details>", escaped(&jobs));
 }
 
 /// The rate of each worker in a phase, as bars.

@@ -3,15 +3,12 @@
 use super::machines::{self, Machines};
 use super::tree;
 use crate::messages::complain;
-use crate::messages::program;
 use crate::run_series::{End as RunEnd, Runner};
 use crate::saving::now_ms;
-use crate::subcommands::performer::NAME;
 use iolite_host::{Machine, Mounts, ThisMachine, about};
 use iolite_page::text::{bandwidth, count, seconds};
 use iolite_procedures::meta::figures::{Figures, Worker};
 use iolite_procedures::meta::{Course, Phase, STAMP, Score, Setup, score};
-use serde_json::{Map, Value};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -58,47 +55,32 @@ pub struct Outcome {
     /// What went wrong.
     pub failures: Vec<String>,
     pub circumstances: Circumstances,
-    /// The jobs of all phases.
-    pub jobs: String,
 }
 
 /// Where and when it ran: what somebody needs who reads the result later.
 pub struct Circumstances {
     pub begun_ms: u64,
-    host: Vec<(String, String)>,
-    device: Vec<(String, String)>,
+    /// What this machine is in the test.
+    pub role: &'static str,
+    pub host: Vec<(String, String)>,
+    /// The device below the directory, where only this machine works.
+    pub device: Vec<(String, String)>,
 }
 
 impl Circumstances {
-    fn now(own: Option<&Path>) -> Circumstances {
+    fn now(own: Option<&Path>, machines: &Machines) -> Circumstances {
+        let (role, own) = match machines {
+            Machines::Here => ("host", own),
+            Machines::Clients(_) => ("called_on", None),
+            Machines::Ranks { .. } => ("host_of_rank_0", None),
+        };
         let device = own.map(|own| about::device(own, ThisMachine::new().disk(own).as_ref()));
-        Circumstances { begun_ms: now_ms(), host: about::this_host(), device: device.unwrap_or_default() }
-    }
-
-    /// As facts with names.
-    pub fn told(&self) -> Vec<(String, String)> {
-        let named = |of: &str, facts: &[(String, String)]| -> Vec<(String, String)> {
-            facts.iter().map(|(name, value)| (format!("{of}_{name}"), value.clone())).collect()
-        };
-        let mut told = vec![
-            ("begun".to_owned(), iolite_report::clock::local(self.begun_ms)),
-            ("program".to_owned(), program(NAME).own_version),
-        ];
-        told.extend(named("host", &self.host));
-        told.extend(named("device", &self.device));
-        told
-    }
-
-    /// The same in JSON: of the machine, of the device.
-    pub fn json(&self) -> (Value, Value) {
-        let of = |facts: &[(String, String)]| -> Value {
-            facts
-                .iter()
-                .map(|(name, value)| (name.clone(), value.clone().into()))
-                .collect::<Map<_, _>>()
-                .into()
-        };
-        (of(&self.host), of(&self.device))
+        Circumstances {
+            begun_ms: now_ms(),
+            role,
+            host: about::this_host(),
+            device: device.unwrap_or_default(),
+        }
     }
 }
 
@@ -112,8 +94,7 @@ pub fn perform(
 ) -> Result<End, String> {
     let mut runner = Runner::new().map_err(|error| format!("signals cannot be received: {error}"))?;
     let file_system = own.and_then(|own| Mounts::now().file_system(own).map(str::to_owned));
-    let circumstances = Circumstances::now(own);
-    let jobs = show(setup.clone(), machines);
+    let circumstances = Circumstances::now(own, machines);
     let is_io500 = setup.phases.contains(&Phase::Find);
     let mut setup = setup;
     if let Some(own) = own {
@@ -133,7 +114,6 @@ pub fn perform(
         is_verified: verifies,
         failures: Vec::new(),
         circumstances,
-        jobs,
     };
     let mut runs = Runs { machines, runner: &mut runner, own: own.unwrap_or(Path::new("")), count: 0 };
     let all = course.setup.phases.len();

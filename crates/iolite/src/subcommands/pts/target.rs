@@ -10,6 +10,11 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long to wait for the lock of a device: udev takes it for a moment after each writer.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A device, or a file in its place.
 #[derive(Clone, Debug)]
@@ -171,18 +176,35 @@ impl Target {
             .map_err(|why| format!("{}: {}; root may", self.name, why.words))
     }
 
-    /// Keeps other procedures away from it as long as the file is open, by the lock of the device's node that partitioning tools
-    /// and udev heed as well. (Opening it exclusively would keep out the jobs of the procedure, too.)
+    /// Keeps other procedures away from it as long as the file is open, by the lock of the device's node that udev and partitioning
+    /// tools heed as well. (Opening it exclusively would keep out the jobs of the procedure, too.)
     pub fn hold(&self) -> Result<File, String> {
         let told = |error: std::io::Error| format!("{}: {}", self.name, iolite_types::describe_error(&error));
-        let file = File::open(&self.path).map_err(told)?;
-        match file.try_lock() {
-            Ok(()) => Ok(file),
-            Err(TryLockError::WouldBlock) => Err(format!(
-                "{}: another procedure, or a partitioning tool, has locked it (lslocks names the process); nothing was written",
-                self.name
-            )),
-            Err(TryLockError::Error(error)) => Err(told(error)),
+        // On NFS, a lock needs a file that is open for writing. Of a device, that would make udev look at it.
+        let file = OpenOptions::new().read(true).write(self.is_file).open(&self.path).map_err(told)?;
+        let until = Instant::now() + LOCK_PATIENCE;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(LOCK_PATIENCE / 50),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(format!(
+                        "{}: another process has locked it: another procedure, a partitioning tool, or udev (lslocks names it); \
+                         nothing was written",
+                        self.name
+                    ));
+                }
+                // Not every file system has locks.
+                Err(TryLockError::Error(error))
+                    if matches!(
+                        error.raw_os_error(),
+                        Some(libc::EOPNOTSUPP | libc::ENOLCK | libc::ENOSYS)
+                    ) =>
+                {
+                    return Ok(file);
+                }
+                Err(TryLockError::Error(error)) => return Err(told(error)),
+            }
         }
     }
 
