@@ -54,9 +54,9 @@ fn circumstances(page: &mut String, outcome: &Outcome) {
         ("program".to_owned(), program(NAME).own_version),
     ];
     for (of, all) in [(*role, host), ("device", device)] {
-        facts.extend(
-            all.iter().map(|(name, value)| (format!("{of} {name}").replace('_', " "), value.clone())),
-        );
+        let named =
+            |name: &str| if name == of { of.to_owned() } else { format!("{of} {name}").replace('_', " ") };
+        facts.extend(all.iter().map(|(name, value)| (named(name), value.clone())));
     }
     page.push_str("<h2>Where and when</h2>\n<dl>\n");
     for (name, value) in facts {
