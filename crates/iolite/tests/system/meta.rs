@@ -342,6 +342,7 @@ fn mistakes_change_nothing() {
         ("meta t --files=5000000000", "must be at most"),
         ("meta t --tasks=0", "--tasks=0"),
         ("meta t --tasks=1000000", "must be at most"),
+        ("meta t --tasks=3 --shift=3", "must be below the number of workers, and there are 3"),
         ("meta t --time=0", "at least a millisecond"),
         ("meta t --time=soon", "--time=soon"),
         ("meta t --depth=9 --breadth=9", "directories, and each worker only"),

@@ -70,6 +70,14 @@ pub fn setup(asked: &Asked, target: &Path, machines: &Machines) -> Result<Setup,
         None => FILES,
     };
     let shift = number("shift", 0, MOST_WORKERS, u64::from(is_io500))?;
+    let (makers, who) = match machines.count() {
+        1 => (tasks, "worker"),
+        count => (u64::from(count), "machine"),
+    };
+    if shift >= makers && asked.has("shift") {
+        let is = if makers == 1 { "is" } else { "are" };
+        return Err(format!("--shift={shift}: must be below the number of {who}s, and there {is} {makers}"));
+    }
     Ok(Setup {
         // (The name of the test's own directory comes when it is made.)
         directory: target.display().to_string(),
