@@ -4,6 +4,7 @@ import io
 import subprocess
 import tarfile
 
+import tree
 from common import need
 
 
@@ -45,5 +46,6 @@ def make(release, arch, files):
     need("zstd", "zstd")
     name = f"iolite-{release.version}-linux-{arch.name}"
     path = release.out / f"{name}.tar.zst"
+    files = [*files, *tree.examples_of_services()]
     path.write_bytes(compressed(tar(files, release.epoch, f"{name}/")))
     return [path]

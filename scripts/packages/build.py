@@ -7,10 +7,12 @@ bill of materials beside it.
 
 import os
 import pathlib
+import re
+import shlex
 import shutil
 
 import elf
-from common import BUILD, ROOT, TOOLS, Failed, Skipped, ask, run
+from common import BUILD, ROOT, TOOLS, Failed, Skipped, ask, is_checkout, run
 
 # Pinned: other versions may make other bytes.
 PYTHON_TOOLS = ["cargo-zigbuild==0.24.1", "ziglang==0.15.2", "auditwheel==6.8.2"]
@@ -20,7 +22,11 @@ LARGEST = 25 << 20
 
 def tools():
     """Installs the tools below target/, once. Returns the environment that finds them."""
-    stamp, wanted = TOOLS / "installed", "\n".join([*PYTHON_TOOLS, *CARGO_TOOLS])
+    # They are programs of this machine, whatever the caller's shell builds for (scripts/cross).
+    for name in [name for name in os.environ if name.startswith(("CARGO_BUILD_", "CARGO_UNSTABLE_")) or name == "RUSTC_BOOTSTRAP"]:
+        del os.environ[name]
+    # (Scripts of Python have the path of their place.)
+    stamp, wanted = TOOLS / "installed", "\n".join([str(TOOLS.resolve()), *PYTHON_TOOLS, *CARGO_TOOLS])
     if not stamp.exists() or stamp.read_text() != wanted:
         # zig comes from Python's registry, as cargo-zigbuild does.
         run("python3", "-m", "venv", TOOLS)
@@ -49,8 +55,10 @@ def sources():
     """Where sources lie here, and what programs call these places: the same everywhere."""
     cargo = pathlib.Path(os.environ.get("CARGO_HOME", pathlib.Path.home() / ".cargo"))
     places = [(ROOT, "/iolite"), *((path, "/cargo") for path in sorted((cargo / "registry/src").glob("*")))]
-    sysroot = ask("rustc", "--print", "sysroot")
-    return [*places, (f"{sysroot}/lib/rustlib/src/rust", "/rust")]
+    # Without the component rust-src, the compiler has mapped its own sources so.
+    sysroot, about = ask("rustc", "--print", "sysroot"), ask("rustc", "--version", "--verbose") or ""
+    commit = re.search(r"^commit-hash: (\w+)$", about, re.M)
+    return [*places, *([(f"{sysroot}/lib/rustlib/src/rust", f"/rustc/{commit[1]}")] if commit else [])]
 
 
 def build(triple, glibc, release):
@@ -59,7 +67,8 @@ def build(triple, glibc, release):
     env = tools()
     run("cargo", "fetch", "--quiet", "--locked")
     env["SOURCE_DATE_EPOCH"] = str(release.epoch)
-    if "IOLITE_COMMIT" not in os.environ and (commit := ask("git", "rev-parse", "HEAD")):
+    if "IOLITE_COMMIT" not in os.environ and is_checkout():
+        commit = ask("git", "rev-parse", "HEAD")
         env["IOLITE_COMMIT"] = commit + (" (changed)" if ask("git", "status", "--porcelain", "--untracked-files=no") else "")
     # (The separator permits blanks in names of directories.)
     flags = [f"--remap-path-prefix={here}={there}" for here, there in sources()]
@@ -67,7 +76,8 @@ def build(triple, glibc, release):
         # The types of times that libc means to change for musl are those of the kernel on 64-bit machines.
         flags.append("-Adeprecated")
     env["CARGO_ENCODED_RUSTFLAGS"] = "\x1f".join(flags)
-    env["CFLAGS"] = " ".join(f"-ffile-prefix-map={here}={there}" for here, there in sources())
+    env["CC_SHELL_ESCAPED_FLAGS"] = "1"
+    env["CFLAGS"] = shlex.join(f"-ffile-prefix-map={here}={there}" for here, there in sources())
     if library:
         env["RUSTC_BOOTSTRAP"] = "1"
     words = ["cargo", "auditable", "zigbuild", "--locked", "--profile", "dist", "-p", "iolite", *library]

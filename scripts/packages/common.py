@@ -57,12 +57,9 @@ class Release:
 
     @staticmethod
     def commit_time():
-        asked = subprocess.run(
-            ["git", "-C", ROOT, "log", "-1", "--format=%ct"], capture_output=True, text=True
-        )
-        if asked.returncode:
+        if not is_checkout():
             raise Failed("this is no checkout of git: say the time of the sources, SOURCE_DATE_EPOCH=$(date +%s)")
-        return asked.stdout
+        return ask("git", "log", "-1", "--format=%ct")
 
 
 def run(*words, env=None, cwd=ROOT, **options):
@@ -77,9 +74,21 @@ def run(*words, env=None, cwd=ROOT, **options):
 
 
 def ask(*words):
-    """What a program says; None = it has failed."""
-    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+    """What a program says; None = it has failed, or is not there."""
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+    except FileNotFoundError:
+        return None
     return done.stdout.strip() if done.returncode == 0 else None
+
+
+def is_checkout():
+    """Whether git knows these sources. (Unpacked ones may lie in the checkout of something else.)"""
+    if not (ROOT / ".git").exists():
+        return False
+    if ask("git", "rev-parse", "HEAD") is None:
+        raise Failed("there is a .git here, and git cannot use it: what does `git status` say?")
+    return True
 
 
 def need(program, package):

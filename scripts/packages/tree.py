@@ -5,9 +5,8 @@
 
 import os
 import pathlib
-import subprocess
 
-from common import ROOT, WORK, fresh, run
+from common import ROOT, WORK, ask, fresh, is_checkout, run
 
 DOC = "share/doc/iolite"
 LICENCES = ["LICENSE-APACHE", "LICENSE-MIT"]
@@ -47,10 +46,9 @@ def completions():
 
 def tracked(*tops):
     """The files of the sources below directories: those that git knows, or all, where the sources came without it."""
-    asked = subprocess.run(["git", "ls-files", "-z", "--", *tops], cwd=ROOT, capture_output=True, text=True)
-    names = asked.stdout.split("\0")[:-1]
-    paths = [pathlib.PurePath(name) for name in names]
-    return paths or sorted(path.relative_to(ROOT) for top in tops for path in (ROOT / top).rglob("*") if path.is_file())
+    if is_checkout():
+        return [pathlib.PurePath(name) for name in ask("git", "ls-files", "-z", "--", *tops).split("\0") if name]
+    return sorted(path.relative_to(ROOT) for top in tops for path in (ROOT / top).rglob("*") if path.is_file())
 
 
 def common(shells):
@@ -68,6 +66,11 @@ def common(shells):
         script = os.access(ROOT / path, os.X_OK)
         files.append(File(f"{DOC}/{path}", (ROOT / path).read_bytes(), program=script))
     return sorted(files, key=lambda file: file.path)
+
+
+def examples_of_services():
+    """The services of systemd, to be copied by hand from where there is no package of the system."""
+    return [File(f"{DOC}/deploy/systemd/{name}", (ROOT / "deploy/systemd" / name).read_bytes()) for name in SERVICES]
 
 
 def services():

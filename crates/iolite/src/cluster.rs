@@ -17,9 +17,11 @@ use iolite_os::signals::SignalQueue;
 use iolite_remote::coordinator::{Coordinator, NotReached, Settings};
 use iolite_remote::keys::{Keys, Role};
 use iolite_remote::message::Request;
+use iolite_remote::pushed;
 use iolite_remote::ranks::Meeting;
 use iolite_remote::{Address, address};
 use iolite_run::{HeldSignals, Requests, Trigger, Watch};
+use iolite_types::describe_error;
 use page::HostsPage;
 use session::Session;
 use std::cell::Cell;
@@ -69,10 +71,18 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         }
     }
     let has_ssh = addresses.iter().any(|address| matches!(address, Address::Ssh(_)));
-    for (option, is_idle) in [("--push", push && !has_ssh), ("--serve-exec", exec && !has_ssh && !on_ranks)] {
+    for (option, is_idle) in
+        [("--push", push.is_some() && !has_ssh), ("--serve-exec", exec && !has_ssh && !on_ranks)]
+    {
         if is_idle {
             problems.push(format!("{option}: there is no --client=ssh:HOST for it"));
         }
+    }
+    let push = push.map(|path| if path.is_empty() { pushed::THIS.to_owned() } else { path });
+    if let Some(path) = &push
+        && let Err(error) = std::fs::metadata(path)
+    {
+        problems.push(format!("--push={path}: {}", describe_error(&error)));
     }
     if on_ranks && keys.is_some() {
         problems.push("--keys: the ranks of a launcher get separate keys for each run".to_owned());
@@ -114,7 +124,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     let settings = Settings {
         timeout: Duration::from_millis(timeout_ms),
         abort_when_lost: when_lost == WhenLost::Abort,
-        push,
+        push: push.map(|path| Path::new(&path).into()),
         exec,
         program: name.own_version(),
     };

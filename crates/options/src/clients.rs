@@ -58,8 +58,9 @@ pub struct RunElsewhere {
     pub keys: Option<PathBuf>,
     /// Communicate without protection (`--insecure`).
     pub insecure: bool,
-    /// `--push`: send the program along to machines on which ssh starts it.
-    pub push: bool,
+    /// `--push`: send a program along to machines on which ssh starts it: this file, or one of this directory. Empty = this
+    /// program.
+    pub push: Option<String>,
     /// `--serve-exec`: where ssh starts the program, jobs may run programs, and change settings of the machine.
     pub exec: bool,
     /// `--client-lost`
@@ -239,7 +240,7 @@ pub(crate) fn elsewhere(
         run,
         keys: asked.others.keys.clone(),
         insecure: asked.others.insecure,
-        push: asked.others.push,
+        push: asked.others.push.clone(),
         exec: asked.others.exec,
         when_lost: asked.others.when_lost.unwrap_or_default(),
         timeout_ms: asked.others.timeout(),

@@ -41,7 +41,7 @@ pub(crate) struct Others {
     /// `--serve-only`
     pub only: Vec<PathBuf>,
     /// `--push`
-    pub push: bool,
+    pub push: Option<String>,
     /// `--client-lost`
     pub when_lost: Option<WhenLost>,
     /// `--client-timeout` in milliseconds.
@@ -85,7 +85,7 @@ impl Others {
             ("--client-timeout", self.timeout_ms.is_some() && !asks && !serves, "--client or --server"),
             ("--serve-exec", self.exec && !serves && !asks, "--server or --client=ssh:HOST"),
             ("--serve-only", !self.only.is_empty() && !serves, "--server"),
-            ("--push", self.push && !asks, "--client=ssh:HOST"),
+            ("--push", self.push.is_some() && !asks, "--client=ssh:HOST"),
             ("--keys", self.keys.is_some() && !asks && !serves, "--client or --server"),
             ("--insecure", self.insecure && !asks && !serves, "--client or --server"),
         ];

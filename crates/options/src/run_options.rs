@@ -498,13 +498,14 @@ pub(crate) static ALL: &[RunOption] = &[
     option(
         "push",
         'U',
-        NoArgument,
+        Optional("path"),
         &[
             "Copy this program to the machines of --client=ssh:HOST for this run, into a",
-            "temporary directory that is removed at its end",
+            "temporary directory that is removed at its end; or the program of this file, or",
+            "iolite-push for the machine's processor from this directory",
         ],
-        Some(|asked, _| {
-            asked.others.push = true;
+        Some(|asked, value| {
+            asked.others.push = Some(value.to_owned());
             Ok(())
         }),
     ),

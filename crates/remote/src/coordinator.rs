@@ -61,14 +61,14 @@ const TELLING_NS: u64 = 200_000;
 const STACK: usize = 512 << 10;
 
 /// The settings of a run on several machines.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// A machine that is silent for this long counts as lost.
     pub timeout: Duration,
     /// When a machine is lost, the others are ended.
     pub abort_when_lost: bool,
-    /// Agents that ssh starts get this program first.
-    pub push: bool,
+    /// Agents that ssh starts get this program first, or the one of this directory for their processor ([`pushed`]).
+    pub push: Option<Arc<Path>>,
     /// Agents that ssh starts let jobs run programs, and change settings of the machine.
     pub exec: bool,
     /// Program and version, in one word.
@@ -199,7 +199,7 @@ impl Coordinator {
         wish: &mut dyn FnMut() -> Wish,
     ) -> Result<Coordinator, NotReached> {
         let carriers = Arc::new(Carriers::default());
-        let reached = reach_all(addresses, keys, settings, &carriers, wish);
+        let reached = reach_all(addresses, keys, &settings, &carriers, wish);
         let Some(reached) = reached else {
             carriers.end();
             return Err(NotReached::Stopped);
@@ -236,6 +236,7 @@ impl Coordinator {
         wish: &mut dyn FnMut() -> Wish,
     ) -> Finished {
         let Coordinator { links, settings } = self;
+        let timeout = settings.timeout;
         let (sender, heard) = mpsc::channel();
         let mut run = Run {
             settings,
@@ -258,7 +259,7 @@ impl Coordinator {
                 is_ended: run.is_ended.clone(),
                 turns: turns.clone(),
             };
-            match listen(index, link, request, keeper, settings.timeout, shared) {
+            match listen(index, link, request, keeper, timeout, shared) {
                 Ok(writer) => run.writers.push(Some(writer)),
                 Err(error) => {
                     run.writers.push(None);
@@ -523,7 +524,7 @@ fn lock(writer: &Writer) -> std::sync::MutexGuard<'_, Connection> {
 fn reach_all(
     addresses: &[Address],
     keys: Option<Keys>,
-    settings: Settings,
+    settings: &Settings,
     carriers: &Arc<Carriers>,
     wish: &mut dyn FnMut() -> Wish,
 ) -> Option<Vec<Result<Link, String>>> {
@@ -532,7 +533,7 @@ fn reach_all(
     let (sender, arriving) = mpsc::channel();
     for (index, address) in addresses.iter().enumerate() {
         let (address, keys, carriers) = (address.clone(), keys.clone(), carriers.clone());
-        let (theirs, turns) = (sender.clone(), turns.clone());
+        let (theirs, turns, settings) = (sender.clone(), turns.clone(), settings.clone());
         let body = move || {
             let [turns, of_ssh] = &*turns;
             let turns = if matches!(address, Address::Ssh(_)) { of_ssh } else { turns };
@@ -541,7 +542,7 @@ fn reach_all(
             let mut logged_in = || drop(turn.take());
             // If the caller no longer waits, the link ends here.
             let _ =
-                theirs.send((index, reach(&address, keys.as_deref(), settings, &carriers, &mut logged_in)));
+                theirs.send((index, reach(&address, keys.as_deref(), &settings, &carriers, &mut logged_in)));
         };
         let started = thread::Builder::new().name("iolite-reach".into()).stack_size(STACK).spawn(body);
         if let Err(error) = started {
@@ -578,11 +579,12 @@ fn reach_all(
 fn reach(
     address: &Address,
     keys: Option<&Keys>,
-    settings: Settings,
+    settings: &Settings,
     carriers: &Carriers,
     logged_in: &mut dyn FnMut(),
 ) -> Result<Link, String> {
-    let wish = ssh::Wish { push: settings.push, exec: settings.exec, timeout: settings.timeout };
+    let push = settings.push.as_deref();
+    let wish = ssh::Wish { push, exec: settings.exec, timeout: settings.timeout };
     let (stream, carrier) = match address {
         Address::Ssh(target) => ssh::start(target, wish, carriers, logged_in)?,
         Address::Rank { places, .. } if places.is_empty() => ssh::start_here(wish, carriers)?,
@@ -600,14 +602,18 @@ fn reach(
         Err(why) => {
             connection.end();
             let is_other = matches!(address, Address::Ssh(_)) && why.ends_with(SAME_VERSION);
-            let remedy = if is_other { "; --push sends this one along" } else { "" };
+            let remedy = match push {
+                _ if !is_other => "",
+                None => "; --push sends this one along",
+                Some(_) => "; --push has sent another version",
+            };
             Err(carrier.explain(&format!("{why}{remedy}")))
         }
     }
 }
 
 /// Checks that the other end is the same version of this program; returns its introduction.
-fn meet(connection: &mut Connection, settings: Settings) -> Result<Hello, String> {
+fn meet(connection: &mut Connection, settings: &Settings) -> Result<Hello, String> {
     let machine = machine_name();
     let hello = Hello { program: settings.program.to_owned(), machine, pid: std::process::id() };
     frame::write(connection, &ToAgent::Hello(hello)).map_err(|error| error.to_string())?;

@@ -39,6 +39,7 @@ pub mod frame;
 mod greeting;
 pub mod keys;
 pub mod message;
+pub mod pushed;
 pub mod ranks;
 pub mod returned;
 pub mod spool;

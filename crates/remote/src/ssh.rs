@@ -7,12 +7,13 @@
 //! before it is skipped.
 
 use crate::carrier_process::{Carrier, Carriers, LINE, REASON, printable};
+use crate::pushed;
 use crate::stream::Stream;
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -41,13 +42,14 @@ const MISSING: i32 = 127;
 /// The script contains no single quotes, no exclamation mark and no line feed, because some shells change these.
 const RUN: &str = r#"p=$1; [ -x "$p" ] || p=$(command -v iolite) || exit 127; echo; echo MARK; exec "$p" "#;
 
-/// Takes the program from its input into a private directory, and runs it. The directory is removed when the shell
+/// Says which kind of machine this is, takes the size of the program and the program from its input into a private directory, and
+/// runs it. The directory is removed when the shell
 /// ends. Only the user has access to a directory of mktemp; files that jobs create keep their usual permissions.
 const TAKE: &str = concat!(
     r#"d=$(mktemp -d "${TMPDIR:-/tmp}/iolite-XXXXXXXX") || exit 126; "#,
     r#"trap "rm -f \"$d/iolite\"; rmdir \"$d\"" EXIT; trap "exit 129" HUP INT TERM PIPE; "#,
     r#"echo; echo MARK "$(uname -sm)"; "#,
-    r#"head -c "$1" >"$d/iolite"; [ "$(wc -c <"$d/iolite")" -eq "$1" ] || exit 126; "#,
+    r#"read -r n && head -c "$n" >"$d/iolite"; [ "$(wc -c <"$d/iolite")" -eq "$n" ] || exit 126; "#,
     r#"chmod 700 "$d/iolite" && "$d/iolite" --version >/dev/null || exit 126; echo MARK; "$d/iolite" "#
 );
 
@@ -113,16 +115,16 @@ impl std::fmt::Display for Target {
 
 /// How an agent is started.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish {
-    /// Push the program.
-    pub push: bool,
+pub(crate) struct Wish<'a> {
+    /// Push a program: this file, or one of this directory ([`pushed`]).
+    pub push: Option<&'a Path>,
     /// Jobs may run programs, and change settings of the machine.
     pub exec: bool,
     /// An end that is silent for this long counts as gone.
     pub timeout: Duration,
 }
 
-impl Wish {
+impl Wish<'_> {
     /// The arguments of the program.
     fn words(self) -> String {
         let exec = if self.exec { " --serve-exec" } else { "" };
@@ -136,7 +138,7 @@ impl Wish {
 /// The agent could not be started. The error has ssh's own message, if any.
 pub(crate) fn start(
     target: &Target,
-    wish: Wish,
+    wish: Wish<'_>,
     carriers: &Carriers,
     mut logged_in: impl FnMut(),
 ) -> Result<(Arc<Stream>, Arc<Carrier>), String> {
@@ -161,19 +163,14 @@ fn is_dropped_login(said: &str) -> bool {
 
 fn try_to_start(
     target: &Target,
-    wish: Wish,
+    wish: Wish<'_>,
     carriers: &Carriers,
     until: Instant,
     logged_in: &mut dyn FnMut(),
 ) -> Result<(Arc<Stream>, Arc<Carrier>), String> {
     let program =
         std::fs::read_link("/proc/self/exe").map_err(|error| format!("where this program is: {error}"))?;
-    let far = if wish.push {
-        let size = std::fs::metadata("/proc/self/exe").map_err(|error| format!("--push: {error}"))?.len();
-        remote_words(TAKE, wish, &size.to_string())
-    } else {
-        remote_words(RUN, wish, &program.to_string_lossy())
-    };
+    let far = remote_words(if wish.push.is_some() { TAKE } else { RUN }, wish, &program.to_string_lossy());
     let (mine, theirs) = UnixStream::pair().map_err(|error| error.to_string())?;
     let failed = |error: io::Error| format!("ssh cannot be started: {error} (package openssh-client)");
     let mine = Stream::over_socket(mine).map_err(|error| error.to_string())?;
@@ -185,14 +182,17 @@ fn try_to_start(
     if marked.is_ok() {
         logged_in();
     }
-    let prepared = if wish.push { marked.and_then(|kind| push(&mine, &kind)) } else { marked.map(drop) };
+    let prepared = match wish.push {
+        Some(from) => marked.and_then(|kind| push(&mine, from, &kind)),
+        None => marked.map(drop),
+    };
     let why = match prepared {
         Ok(()) => return Ok((Arc::new(mine), carrier)),
         Err(why) => why,
     };
     drop(mine);
     Err(match carrier.end_within(REASON).and_then(|status| status.code()) {
-        Some(MISSING) if !wish.push => format!(
+        Some(MISSING) if wish.push.is_none() => format!(
             "there is no iolite on that machine, neither in PATH nor at {}: install it, or copy it with --push",
             program.display()
         ),
@@ -258,7 +258,7 @@ impl std::fmt::Display for Missed {
 ///
 /// # Errors
 /// It cannot be started.
-pub(crate) fn start_here(wish: Wish, carriers: &Carriers) -> Result<(Arc<Stream>, Arc<Carrier>), String> {
+pub(crate) fn start_here(wish: Wish<'_>, carriers: &Carriers) -> Result<(Arc<Stream>, Arc<Carrier>), String> {
     let failed = |error: io::Error| format!("the agent cannot be started: {error}");
     let (mine, theirs) = UnixStream::pair().map_err(failed)?;
     let mut command = Command::new("/proc/self/exe");
@@ -289,7 +289,7 @@ fn command(target: &Target, far: &str, timeout: Duration) -> Command {
 }
 
 /// The command line for the other machine. A plain `sh` runs the script, whatever the user's shell is.
-fn remote_words(script: &str, wish: Wish, argument: &str) -> String {
+fn remote_words(script: &str, wish: Wish<'_>, argument: &str) -> String {
     let script = script.replace("MARK", MARK) + &wish.words();
     format!("exec sh -c '{script}' iolite {}", quoted(argument))
 }
@@ -329,18 +329,16 @@ fn wait_for_mark(stream: &Stream) -> Result<String, Missed> {
     Err(Missed::Other("the login shell there says too much before it runs anything".to_owned()))
 }
 
-/// Sends this program to a machine of this kind.
-fn push(stream: &Stream, theirs: &str) -> Result<(), Missed> {
-    let own = own_kind();
-    if theirs != own {
-        return Err(Missed::Other(format!(
-            "--push: that machine is \"{}\", and this program is for \"{own}\"; install the one for it there",
-            printable(theirs)
-        )));
-    }
+/// Sends the program for a machine of this kind.
+fn push(stream: &Stream, from: &Path, theirs: &str) -> Result<(), Missed> {
+    let mut program = pushed::program_for(from, &printable(theirs)).map_err(Missed::Other)?;
     stream.set_patience(STORING);
     stream.set_deadline(Some(Instant::now() + SENDING));
-    let sent = File::open("/proc/self/exe").and_then(|mut program| io::copy(&mut program, &mut To(stream)));
+    let sent = program.metadata().and_then(|metadata| {
+        let mut to = To(stream);
+        writeln!(to, "{}", metadata.len())?;
+        io::copy(&mut program, &mut to)
+    });
     // If ssh has closed the connection, its exit status explains why.
     sent.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Missed::Closed(String::new()),
@@ -351,13 +349,6 @@ fn push(stream: &Stream, theirs: &str) -> Result<(), Missed> {
         Err(Missed::Other(why)) => Err(Missed::Other(format!("--push: {why}"))),
         other => other.map(drop),
     }
-}
-
-/// The kind of this machine, from `uname`, for a comparison with the other machine's.
-fn own_kind() -> String {
-    let asked = Command::new("uname").arg("-sm").stdin(Stdio::null()).output();
-    let known = asked.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    known.ok().filter(|kind| !kind.is_empty()).unwrap_or_else(|| format!("Linux {}", std::env::consts::ARCH))
 }
 
 /// A stream to write to.
@@ -376,7 +367,6 @@ impl io::Write for To<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
     use std::thread;
 
     #[test]

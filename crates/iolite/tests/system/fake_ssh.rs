@@ -132,6 +132,40 @@ pub fn refusals_of_machines_are_reported() {
         lab.start(&Program::own().path, &["--push", "--client=ssh:one", "job.fio"]).wait().refused();
     assert!(refused.stderr.contains("--push: that machine is \"Linux riscv64\", and this"), "{refused}");
     assert_eq!(fs::read_dir(lab.path("tmp")).unwrap().count(), 0);
+    let none = ["--push=packages", "--client=ssh:one", "job.fio"];
+    let none = lab.start(&Program::own().path, &none).wait().refused();
+    assert!(none.stderr.contains("--push=packages: No such file or directory"), "{none}");
+}
+
+/// Of a directory of packages, each machine gets the static program of its processor.
+#[test]
+pub fn machines_with_other_processors_get_their_own_program() {
+    let lab = Lab::new("export PATH=\"$PWD/bin/there:$PATH\"\nexec sh -c \"$run\"");
+    fs::create_dir(lab.path("packages")).unwrap();
+    let file =
+        |arch: &str| lab.path(&format!("packages/iolite-push-{}-linux-{arch}", env!("CARGO_PKG_VERSION")));
+    let words = ["--push=packages", "--client=ssh:one", "job.fio"];
+    let start = || lab.start(&Program::own().path, &words).wait();
+    let (arch, other, kind) = match std::env::consts::ARCH {
+        "x86_64" => ("amd64", "arm64", "aarch64"),
+        _ => ("arm64", "amd64", "x86_64"),
+    };
+    // The head of a program: it is sent, and cannot be started.
+    let program = fs::read(small_program(lab.dir.path())).unwrap();
+    fs::write(file(arch), &program[..64]).unwrap();
+    let broken = start().refused();
+    assert!(broken.stderr.contains("the agent cannot be started there"), "{broken}");
+    fs::write(file(arch), &program).unwrap();
+    assert!(start().ok().stdout.contains("All clients: (groupid=0, jobs=1): err= 0"));
+    lab.program("bin/there/uname", &format!("echo Linux {kind}\n"));
+    let missing = start().refused();
+    let name = format!("there is no packages/iolite-push-{}-linux-{other}", env!("CARGO_PKG_VERSION"));
+    assert!(missing.stderr.contains(&name), "{missing}");
+    // One that is for another processor than its name says is not sent.
+    fs::write(file(other), &program).unwrap();
+    let wrong = start().refused();
+    assert!(wrong.stderr.contains(&format!("that machine is \"Linux {kind}\", and packages/")), "{wrong}");
+    assert_eq!(fs::read_dir(lab.path("tmp")).unwrap().count(), 0);
 }
 
 #[test]

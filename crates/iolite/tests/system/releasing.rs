@@ -52,6 +52,8 @@ impl Checkout {
 /// A step of a release that writes down what it was told.
 const STEP: &str = "#!/bin/sh\necho \"$(basename \"$0\") $IOLITE_COMMIT $SOURCE_DATE_EPOCH\" >>../steps\n";
 
+const STEPS: [&str; 3] = ["test", "package", "test-packages"];
+
 #[test]
 pub fn a_release_is_checked_tested_packaged_and_tagged() {
     if Command::new("git").arg("--version").output().is_err() {
@@ -71,7 +73,7 @@ pub fn a_release_is_checked_tested_packaged_and_tagged() {
         "# Changelog\n\n## [{version}] - unreleased\n\n### Added\n\n- All.\n\n## [0.0.1] - 2020-01-01\n\n- Old.\n"
     );
     fs::write(checkout.0.join("CHANGELOG.md"), changes).unwrap();
-    for step in ["test", "package"] {
+    for step in STEPS {
         write_program(&checkout.0.join("scripts").join(step), STEP).unwrap();
     }
     checkout.said(&["init", "-q"]);
@@ -108,29 +110,33 @@ pub fn a_release_is_checked_tested_packaged_and_tagged() {
     assert_eq!(status, Some(0), "{said}");
     let tag = format!("v{version}");
     assert!(
-        said.contains("    scripts/package --arch=amd64,arm64 tar deb rpm wheel push image sbom\n")
-            && said.contains(&format!("git tag -a {tag}\n")),
+        said.contains(&format!(
+            "    scripts/package --arch=amd64,arm64 --to=target/release-{version} tar deb rpm wheel push image sbom\n    \
+             scripts/test-packages --arch=arm64 --from=target/release-{version}\n"
+        )) && said.contains(&format!("git tag -a {tag}\n")),
         "{said}"
     );
     assert!(!dir.path().join("steps").exists() && checkout.said(&["tag"]).is_empty(), "{said}");
 
     // A failure leaves no tag.
-    write_program(&checkout.0.join("scripts/package"), "#!/bin/sh\nexit 3\n").unwrap();
-    checkout.commit();
-    let (status, said) = checkout.release(&[version]);
-    assert_eq!(status, Some(1), "{said}");
-    assert!(said.contains("sbom has failed; nothing is tagged"), "{said}");
-    assert!(checkout.said(&["tag"]).is_empty(), "{said}");
+    for (step, why) in [("package", "sbom has failed"), ("test-packages", "1.0.0 has failed")] {
+        write_program(&checkout.0.join("scripts").join(step), "#!/bin/sh\nexit 3\n").unwrap();
+        checkout.commit();
+        let (status, said) = checkout.release(&[version]);
+        assert_eq!(status, Some(1), "{said}");
+        assert!(said.contains(&format!("{why}; nothing is tagged").replace("1.0.0", version)), "{said}");
+        assert!(checkout.said(&["tag"]).is_empty(), "{said}");
+        write_program(&checkout.0.join("scripts").join(step), STEP).unwrap();
+        checkout.commit();
+    }
     fs::remove_file(dir.path().join("steps")).unwrap();
-    write_program(&checkout.0.join("scripts/package"), STEP).unwrap();
-    checkout.commit();
 
     let (status, said) = checkout.release(&[version]);
     assert_eq!(status, Some(0), "{said}");
     assert!(said.contains(&format!("git push origin {tag}\n")), "{said}");
     let commit = checkout.said(&["rev-parse", "HEAD"]);
     let time = checkout.said(&["log", "-1", "--format=%ct"]);
-    let steps = ["test", "package"].map(|step| format!("{step} {commit} {time}\n")).concat();
+    let steps = STEPS.map(|step| format!("{step} {commit} {time}\n")).concat();
     assert_eq!(fs::read_to_string(dir.path().join("steps")).unwrap(), steps);
     assert_eq!(checkout.said(&["rev-parse", &format!("{tag}^{{commit}}")]), commit);
     let about = checkout.said(&["tag", "-l", "--format=%(contents)", &tag]);
@@ -138,6 +144,14 @@ pub fn a_release_is_checked_tested_packaged_and_tagged() {
     let (status, said) = checkout.release(&[version]);
     assert_eq!(status, Some(1), "{said}");
     assert!(said.contains(&format!("the tag {tag} is there already")), "{said}");
+
+    // Someone who is not root cannot install packages, and is told.
+    checkout.said(&["tag", "-d", &tag]);
+    write_program(&checkout.0.join("scripts/test-packages"), "#!/bin/sh\nexit 77\n").unwrap();
+    checkout.commit();
+    let (status, said) = checkout.release(&[version]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("the packages were not tested: sudo scripts/test-packages"), "{said}");
     checkout.said(&["tag", "v98.0.0-rc.1"]);
     checkout.said(&["tag", "-d", &tag]);
     assert!(checkout.release(&[version]).1.contains("is older than the last release, 98.0.0-rc.1"));
