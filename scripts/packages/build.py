@@ -26,7 +26,7 @@ def tools():
     for name in [name for name in os.environ if name.startswith(("CARGO_BUILD_", "CARGO_UNSTABLE_")) or name == "RUSTC_BOOTSTRAP"]:
         del os.environ[name]
     # (Scripts of Python have the path of their place.)
-    stamp, wanted = TOOLS / "installed", "\n".join([str(TOOLS.resolve()), *PYTHON_TOOLS, *CARGO_TOOLS])
+    stamp, wanted = TOOLS / "installed", "\n".join([str(TOOLS), *PYTHON_TOOLS, *CARGO_TOOLS])
     if not stamp.exists() or stamp.read_text() != wanted:
         # zig comes from Python's registry, as cargo-zigbuild does.
         run("python3", "-m", "venv", TOOLS)

@@ -12,7 +12,7 @@ OUT = ROOT / "target/packages"
 # Trees of packages, what cargo makes, and programs that are installed for the packages.
 WORK = OUT / "work"
 BUILD = OUT / "build"
-TOOLS = ROOT / "target/package-tools"
+TOOLS = (ROOT / "target/package-tools").resolve()
 
 
 class Skipped(Exception):
