@@ -156,15 +156,39 @@ impl Pace {
     }
 
     /// When the next I/O may be issued, and in which direction.
+    #[inline]
     pub fn turn(&mut self, now: u64) -> Turn {
-        let due = |direction: Direction| self.limits[direction].as_ref().map_or(0, |limit| limit.due);
-        let shares = self.mix.unwrap_or(PerDirection::all(1));
-        let mixed = || Direction::ALL.into_iter().filter(|direction| shares[*direction] > 0);
-        let last = mixed().map(due).max().unwrap_or(0);
-        // One direction, or trims and writes that alternate, or none has to wait.
-        if self.mix.is_none() || last <= now {
+        match self.mix {
+            // One direction, or trims and writes that alternate.
+            None => Turn { at: self.last_due(|_| true), direction: None },
+            Some(shares) => self.turn_of(shares, now),
+        }
+    }
+
+    /// When the I/O of this direction is due.
+    fn due(&self, direction: Direction) -> u64 {
+        self.limits[direction].as_ref().map_or(0, |limit| limit.due)
+    }
+
+    /// When the last of these directions is due.
+    fn last_due(&self, is_meant: impl Fn(Direction) -> bool) -> u64 {
+        Direction::ALL
+            .map(|direction| if is_meant(direction) { self.due(direction) } else { 0 })
+            .into_iter()
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// [`turn`](Self::turn) of directions with these shares.
+    fn turn_of(&mut self, shares: PerDirection<u32>, now: u64) -> Turn {
+        let last = self.last_due(|direction| shares[direction] > 0);
+        // None has to wait.
+        if last <= now {
             return Turn { at: last, direction: None };
         }
+        let mixed = || Direction::ALL.into_iter().filter(|direction| shares[*direction] > 0);
+        let due = Direction::ALL.map(|direction| self.due(direction));
+        let due = |direction: Direction| due[direction.index()];
         let is_due = |direction: &Direction| due(*direction) <= now;
         let ready: u32 = mixed().filter(is_due).map(|direction| shares[direction]).sum();
         let next = if ready == 0 {
