@@ -85,6 +85,13 @@ impl Setup {
                     return Err(format!("{} needs {} before it", phase.name(), needed.name()));
                 }
             }
+            if let Some(gone) = self.phases[..position].iter().find(|before| before.takes_from(*phase)) {
+                return Err(format!(
+                    "{} comes too late: {} before it has taken its names away",
+                    phase.name(),
+                    gone.name()
+                ));
+            }
             if *phase == Phase::Read && self.size == 0 {
                 return Err("read: the files are empty; --size= gives them data".to_owned());
             }

@@ -196,10 +196,12 @@ pub fn bins(latency: &Value) -> Option<BTreeMap<u64, u64>> {
 pub fn percentile_of_bins(bins: &BTreeMap<u64, u64>, percentile: f64) -> Option<f64> {
     // The counts in a damaged file may overflow a sum.
     let total = bins.values().fold(0_u64, |sum, count| sum.saturating_add(*count));
+    // 99.9 percent of 1000 are 999, and not a little more.
+    let wanted = percentile / 100.0 * total as f64 * (1.0 - 1e-12);
     let mut seen = 0_u64;
     let mut reached = bins.iter().filter_map(|(latency, count)| {
         seen = seen.saturating_add(*count);
-        (seen as f64 >= percentile / 100.0 * total as f64).then_some(*latency as f64)
+        (seen as f64 >= wanted).then_some(*latency as f64)
     });
     reached.next()
 }

@@ -25,6 +25,17 @@ pub enum Eviction {
     Overwrite,
 }
 
+impl Eviction {
+    /// As the option has it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Eviction::Unlink => "unlink",
+            Eviction::Trim => "trim",
+            Eviction::Overwrite => "overwrite",
+        }
+    }
+}
+
 /// A cache.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cache {
@@ -196,7 +207,7 @@ impl Cache {
 /// What a tenant got.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tenant {
-    /// Its requests per second, as asked for.
+    /// Its requests per second on all machines, as asked for.
     pub rate: f64,
     /// Times to the first block in nanoseconds, from the moment of the request: median, 99%.
     pub first_ns: Option<[f64; 2]>,
@@ -253,20 +264,23 @@ impl Figures {
             let reads = [first.clone(), jobs("further", tenant)].concat();
             let new = jobs("new", tenant);
             let sum = |jobs: &[&Value], direction: &str, key: &str| -> f64 {
-                jobs.iter().map(|job| iolite_stored::number(&job[direction], key)).sum()
+                jobs.iter().fold(0.0, |sum, job| sum + iolite_stored::number(&job[direction], key))
             };
+            // Each machine has such tenants.
+            let machines = first.len().max(new.len()).max(1) as u64;
             let load = cache.load(cache.rates[tenant]);
             all_first.extend(latencies(&first, "read"));
             all_reads.extend(latencies(&reads, "read"));
             let written = sum(&new, "write", "total_ios") as u64;
+            let evicted = new.iter().map(|job| evicted(cache, job)).sum();
             found.push(Tenant {
-                rate: cache.rates[tenant],
+                rate: cache.rates[tenant] * machines as f64,
                 first_ns: measured(&first, "read"),
                 read_p99_ns: measured(&reads, "read").map(|values| values[1]),
                 write_p99_ns: measured(&new, "write").map(|values| values[1]),
-                read: [sum(&reads, "read", "bw_bytes"), (load.first + load.further) as f64],
-                write: [sum(&new, "write", "bw_bytes"), load.write as f64],
-                blocks: [sum(&reads, "read", "total_ios") as u64, written, evicted(cache, &new, written)],
+                read: [sum(&reads, "read", "bw_bytes"), (machines * (load.first + load.further)) as f64],
+                write: [sum(&new, "write", "bw_bytes"), (machines * load.write) as f64],
+                blocks: [sum(&reads, "read", "total_ios") as u64, written, evicted],
             });
         }
         let [read, written] =
@@ -309,12 +323,13 @@ impl Figures {
     }
 }
 
-/// Old blocks that went. (At the end everything is removed; that is no eviction.)
-fn evicted(cache: &Cache, new: &[&Value], written: u64) -> u64 {
+/// Old blocks that the job of a tenant's new blocks has evicted. (At the end everything is removed; that is no eviction.)
+fn evicted(cache: &Cache, new: &Value) -> u64 {
+    let ios = |direction: &str| iolite_stored::number(&new[direction], "total_ios") as u64;
     match cache.eviction {
-        Eviction::Unlink => written.saturating_sub(1) / cache.generation() * cache.generation(),
-        Eviction::Trim => new.iter().map(|job| iolite_stored::number(&job["trim"], "total_ios") as u64).sum(),
-        Eviction::Overwrite => written,
+        Eviction::Unlink => ios("write").saturating_sub(1) / cache.generation() * cache.generation(),
+        Eviction::Trim => ios("trim"),
+        Eviction::Overwrite => ios("write"),
     }
 }
 
@@ -385,6 +400,12 @@ mod tests {
         assert_eq!(figures.tenants[0].first_ns, Some([1000.0, 1000.0]));
         assert_eq!((figures.tenants[0].blocks, figures.tenants[1].blocks), ([60, 20, 0], [20, 100, 64]));
         assert_eq!(figures.hit_percent, 40.0);
+        // On two machines, each job is there twice.
+        let twice = [&report["jobs"], &report["jobs"]].map(|jobs| jobs.as_array().unwrap().clone()).concat();
+        let twice = Figures::of(&json!({ "jobs": twice }), &cache(Eviction::Unlink)).unwrap();
+        let (one, two) = (&figures.tenants[1], &twice.tenants[1]);
+        assert_eq!((two.rate, two.blocks), (2.0 * one.rate, [40, 200, 128]));
+        assert_eq!((two.read[1], two.write[1]), (2.0 * one.read[1], 2.0 * one.write[1]));
         assert!(Figures::of(&json!({ "jobs": [] }), &cache(Eviction::Unlink)).is_err());
     }
 }

@@ -5,7 +5,7 @@
 //! same mean and the same standard deviation.
 
 use super::Section;
-use super::place::{Kind, PART, Place, part_of};
+use super::place::{Kind, LEAST_PART, PART, Place, part_of};
 use serde_json::{Value, json};
 use std::ops::Range;
 
@@ -185,7 +185,10 @@ impl Dataset {
             .set("nrfiles", each)
             .set_if(first > 0, "filenum_first", first)
             .set_if(workers > 1, "filenum_increment", each);
-        place.of_whole_objects(section, self.shape.most * block, self.part(place).max(PART))
+        let part = self.part(place);
+        // Parts are writes; several small ones make one.
+        let part = if part < LEAST_PART { part * PART.div_ceil(part) } else { part };
+        place.of_whole_objects(section, self.shape.most * block, part)
     }
 
     /// What an interrupted job with this many workers has not written, as ranges of files. Each worker writes its files in their

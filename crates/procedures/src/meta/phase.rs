@@ -147,6 +147,15 @@ impl Phase {
         self.facts().3
     }
 
+    /// Whether it removes the names that another phase works on.
+    pub(super) fn takes_from(self, later: Phase) -> bool {
+        match self {
+            Unlink => later.unit() == Unit::Files,
+            Rmdir => later == Dirstat,
+            _ => false,
+        }
+    }
+
     /// The phase of this name, among those that can be chosen.
     pub fn of_name(name: &str) -> Option<Phase> {
         PLAIN.into_iter().find(|phase| phase.name() == name)

@@ -32,6 +32,8 @@ fn phases_are_checked() {
     assert_eq!(setup(|setup| setup.phases = IO500.to_vec()).check(), Ok(()));
     let wrong = |phases: &[Phase]| setup(|setup| setup.phases = phases.to_vec()).check().unwrap_err();
     assert!(wrong(&[Phase::Stat]).contains("stat needs create before it"));
+    assert!(wrong(&[Phase::Create, Phase::Unlink, Phase::Stat]).contains("stat comes too late: unlink"));
+    assert!(wrong(&[Phase::Mkdir, Phase::Rmdir, Phase::Dirstat]).contains("dirstat comes too late: rmdir"));
     assert!(wrong(&[Phase::Create, Phase::Create]).contains("named twice"));
     assert!(setup(|setup| setup.size = 0).check().unwrap_err().contains("--size="));
     let tree = setup(|setup| (setup.depth, setup.breadth) = (3, 10)).check().unwrap_err();

@@ -115,7 +115,15 @@ impl Cell {
         )
     }
 
-    /// Its case. `skipped`: bytes from the beginning of the range at which sequential I/O goes on.
+    /// The bytes in which a worker moves in order: each of several has a part of the range, in whole MiB.
+    pub fn part(&self, settings: &Settings) -> u64 {
+        match self.threads {
+            threads if self.is_random || threads <= 1 => settings.range,
+            threads => (settings.range / u64::from(threads)) >> 20 << 20,
+        }
+    }
+
+    /// Its case. `skipped`: bytes from the beginning of a worker's part at which sequential I/O goes on.
     pub fn case(&self, settings: &Settings, name: String, skipped: u64) -> Case {
         let mut job = Job::new(settings, &name, self.threads, self.depth);
         match (self.is_random, self.read) {
@@ -138,8 +146,12 @@ impl Cell {
         if self.is_random {
             job.set("norandommap", 1);
         }
+        let part = self.part(settings);
         job.set("offset", skipped);
-        job.set("size", settings.range.saturating_sub(skipped));
+        job.set("size", part.saturating_sub(skipped));
+        if part < settings.range {
+            job.set("offset_increment", part);
+        }
         if self.wait > 0.0 {
             job.set("startdelay", format!("{:.0}ms", self.wait * 1000.0));
         }

@@ -114,9 +114,7 @@ fn of_test(comparison: &mut Comparison, name: &str, base: &Value, new: &Value) {
             });
         }
     }
-    if list(&base["matrix"]).is_empty() {
-        of_groups(comparison, name, base, new);
-    }
+    of_groups(comparison, name, base, new);
 }
 
 /// Tests without rounds: the mean of each group of cells.

@@ -361,7 +361,7 @@ impl<'a> Walk<'a> {
                 let kind = || id(cell);
                 let found =
                     self.need(name, &kind, None, &|name| cell.case(settings, name, at), cell.seconds)?;
-                *skipped = place_after(settings, *skipped, found.moved);
+                *skipped = place_after(settings, cell, *skipped, found.moved);
                 figures.push(found);
             }
             let Some(rounds) = &mut self.outcome.rounds else { break };
@@ -431,8 +431,9 @@ impl<'a> Walk<'a> {
                 } else {
                     Cell::sequential(settings, 0, block)
                 };
-                let figures = self.single(group, &format!("{}-{minute:03}", number + 1), cell, skipped)?;
-                skipped = place_after(settings, skipped, if is_random { 0 } else { figures.moved });
+                let figures =
+                    self.single(group, &format!("{}-{minute:03}", number + 1), cell.clone(), skipped)?;
+                skipped = place_after(settings, &cell, skipped, if is_random { 0 } else { figures.moved });
             }
         }
         Ok(())
@@ -455,9 +456,10 @@ impl<'a> Walk<'a> {
 
 /// Where sequential I/O goes on: in whole MiB where the cell before ended. If the rest is smaller than what that cell moved, the
 /// next one would only repeat the rest, so it begins at the beginning.
-fn place_after(settings: &Settings, place: u64, moved: u64) -> u64 {
+fn place_after(settings: &Settings, cell: &Cell, place: u64, moved: u64) -> u64 {
+    let moved = moved / u64::from(cell.threads.max(1));
     let next = place.saturating_add(moved >> 20 << 20);
-    if settings.range.saturating_sub(next) < moved { 0 } else { next }
+    if cell.part(settings).saturating_sub(next) < moved { 0 } else { next }
 }
 
 /// The points of demand: the highest rate with a mean response time below the ceiling of the class, one I/O in flight, and the

@@ -4,7 +4,7 @@ use super::cells::Cell;
 use super::course::{Outcome, Quantity, Rounds, Single, Unit};
 use super::figures::{Figures, PERCENTILES};
 use super::settings::{Settings, Test};
-use super::steady::{EXCURSION, SLOPE, Window, reached};
+use super::steady::{EXCURSION, SLOPE, Window, settled};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -94,7 +94,7 @@ fn steady(is_reached: bool, window: Option<&Window>, values: &[f64], quantity: Q
 /// Write saturation does not end at its steady state, but tells where it was.
 fn saturated(outcome: &Outcome<'_>) -> Value {
     let values: Vec<f64> = outcome.singles.iter().map(|single| single.figures.iops).collect();
-    let found = reached(&values);
+    let found = settled(&values);
     let last = || Window::ending(&values, values.len());
     let window = found.clone().or_else(last);
     let mut told = steady(found.is_some(), window.as_ref(), &[], Quantity::Iops);

@@ -65,9 +65,14 @@ impl Window {
     }
 }
 
-/// The first window in which the rule holds.
-pub fn reached(values: &[f64]) -> Option<Window> {
-    (ROUNDS..=values.len()).filter_map(|round| Window::ending(values, round)).find(Window::is_steady)
+/// The first window of the last steady state: a device that is fast and even while it is fresh is not in its steady state yet.
+pub fn settled(values: &[f64]) -> Option<Window> {
+    let steady = |round: usize| Window::ending(values, round).filter(Window::is_steady);
+    let last = (ROUNDS..=values.len()).rev().find_map(steady)?;
+    let average = last.average;
+    let is_alike = |window: &Window| (window.average - average).abs() <= EXCURSION * average;
+    let before = (ROUNDS..last.last()).rev().map_while(|round| steady(round).filter(is_alike));
+    before.last().or(Some(last))
 }
 
 #[cfg(test)]
@@ -110,11 +115,24 @@ mod tests {
     fn the_first_steady_window_is_found() {
         // Fast when fresh, falling, then settled from round 6 on.
         let values = [1000.0, 900.0, 700.0, 500.0, 300.0, 200.0, 201.0, 199.0, 200.0, 200.0, 200.0];
-        assert_eq!(reached(&values).map(|window| (window.first, window.last())), Some((6, 10)));
-        assert_eq!(reached(&values[..9]), None);
+        assert_eq!(settled(&values).map(|window| (window.first, window.last())), Some((6, 10)));
+        assert_eq!(settled(&values[..9]), None);
         let halving: Vec<f64> = (0..25).map(|round| 1e6 / 1.1_f64.powi(round)).collect();
-        assert_eq!(reached(&halving), None, "10% less in each round is 32% less in a window");
-        assert_eq!(reached(&[0.0; 25]), None);
-        assert_eq!(reached(&[]), None);
+        assert_eq!(settled(&halving), None, "10% less in each round is 32% less in a window");
+        assert_eq!(settled(&[0.0; 25]), None);
+        assert_eq!(settled(&[]), None);
+    }
+
+    #[test]
+    fn a_fresh_device_has_not_settled() {
+        let of = |values: &[f64]| settled(values).map(|window| (window.first, window.last()));
+        let mut values = vec![270.0; 6];
+        values.extend([100.0; 12]);
+        assert_eq!(of(&values), Some((7, 11)));
+        // What is odd at the end does not count, and neither does a device that never settles.
+        values.extend([300.0, 20.0]);
+        assert_eq!(of(&values), Some((7, 11)));
+        let falling: Vec<f64> = (0..25).map(|round| 1e6 / 1.1_f64.powi(round)).collect();
+        assert_eq!((of(&falling), of(&[]), of(&[5.0; 5])), (None, None, Some((1, 5))));
     }
 }

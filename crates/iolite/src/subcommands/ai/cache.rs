@@ -70,6 +70,10 @@ fn of(asked: &Asked, kind: Kind) -> Result<Cache, String> {
     if list.len() > MOST_TENANTS {
         return Err(told(format!("at most {MOST_TENANTS} tenants")));
     }
+    let seconds = asked.seconds("seconds")?.unwrap_or(30);
+    if let Some(rate) = list.iter().find(|rate| *rate * (seconds as f64) < 1.0) {
+        return Err(told(format!("at {rate} per second, no request is expected within {seconds} s")));
+    }
     let eviction = match (asked.value("evict"), kind) {
         (Some("unlink"), Kind::Objects | Kind::Export | Kind::Device) => {
             return Err(
@@ -99,7 +103,7 @@ fn of(asked: &Asked, kind: Kind) -> Result<Cache, String> {
         blocks,
         hit_percent: asked.percent("hits")?.unwrap_or(80.0),
         eviction,
-        seconds: asked.seconds("seconds")?.unwrap_or(30),
+        seconds,
     })
 }
 
@@ -177,6 +181,10 @@ fn answer(site: &Site, cache: &Cache, figures: &Figures, report: Value) -> Answe
     value["tenant_bytes"] = cache.bytes.into();
     value["hit_percent_asked"] = cache.hit_percent.into();
     value["seconds"] = cache.seconds.into();
+    let rates: Vec<String> = cache.rates.iter().map(f64::to_string).collect();
+    value["rates"] = rates.join(",").into();
+    value["evict"] = cache.eviction.word().into();
+    value["direct"] = site.place.is_direct.into();
     value["notes"] = json!(notes);
     Answer { text, value, report, status: 0 }
 }

@@ -1,7 +1,7 @@
 //! `iolite ai checkpoint`: ranks write, sync and read back.
 
 use super::answer::{Answer, NOTE, table};
-use super::performer::{Performer, announce};
+use super::performer::{self, Performer, announce};
 use super::site::Site;
 use super::{Outcome, of_option};
 use iolite_options::commands::Asked;
@@ -48,13 +48,16 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
 }
 
 fn of(asked: &Asked, model: Option<Saved>, site: &Site) -> Result<Checkpoint, String> {
+    let machines = performer::machines(asked);
     let ranks = match (asked.number("ranks", 1)?, model) {
         (Some(ranks), _) if ranks > MOST_RANKS => {
             return Err(format!("--ranks={ranks}: must be at most {MOST_RANKS}"));
         }
-        (Some(ranks), Some(model)) if ranks > model.ranks => {
+        (Some(ranks), Some(model)) if ranks.saturating_mul(machines) > model.ranks => {
+            let on_each =
+                if machines > 1 { format!(" on each of {machines} machines") } else { String::new() };
             return Err(format!(
-                "--ranks={ranks}: a checkpoint of {} has {} ranks; take fewer",
+                "--ranks={ranks}: a checkpoint of {} has {} ranks; take fewer{on_each}",
                 model.title, model.ranks
             ));
         }

@@ -1,6 +1,6 @@
 //! One run of jobs, in a process of its own, here or on other machines.
 
-use super::super::meta::machines;
+use super::super::meta::machines::{self, Machines};
 use super::Outcome;
 use crate::messages::complain;
 use crate::run_series::{End, Runner, Start, in_memory};
@@ -49,7 +49,10 @@ impl Performer {
             "auto" => "--mpi".into(),
             means => format!("--mpi={means}").into(),
         });
-        let clients = asked.values("client").map(str::to_owned).collect();
+        let clients: Vec<String> = asked.values("client").map(str::to_owned).collect();
+        if !clients.is_empty() {
+            Machines::of(asked)?;
+        }
         Ok(Performer { runner, clients, mpi, several: None })
     }
 
@@ -104,7 +107,10 @@ impl Performer {
         let end = self.runner.perform(&start, &path)?;
         let mut text = String::new();
         report.seek(SeekFrom::Start(0)).and_then(|_| report.read_to_string(&mut text)).map_err(told)?;
+        // Without a report, machines were not reached, or have refused the jobs.
+        let has_begun = !(matches!(end, End::Failed(_)) && text.trim().is_empty());
         if !matches!(end, End::Done)
+            && has_begun
             && place.kind == Kind::Files
             && !self.clients.is_empty()
             && let Some(made) = made
@@ -212,6 +218,11 @@ pub fn is_first(asked: &Asked) -> bool {
     rank.is_none_or(|rank| rank.trim() == "0")
 }
 
+/// On how many machines a test is.
+pub fn machines(asked: &Asked) -> u64 {
+    Machines::of(asked).map_or(1, |machines| machines.count().into())
+}
+
 /// The variable with the number of this rank.
 #[cfg(feature = "agents")]
 fn rank_variable() -> Option<&'static str> {
@@ -226,7 +237,8 @@ fn rank_variable() -> Option<&'static str> {
 /// Messages of a run as one line, without the name of the program.
 fn in_short(words: &str) -> String {
     let lines = words.trim().lines().map(|line| line.strip_prefix("iolite: ").unwrap_or(line));
-    // fio's line with `pid=` repeats the one before it.
-    let lines = lines.filter(|line| !line.trim_start().starts_with("pid="));
-    lines.collect::<Vec<_>>().join("; ")
+    // fio's line with `pid=` repeats the one before it, if there is one.
+    let (repeated, others): (Vec<&str>, Vec<&str>) =
+        lines.partition(|line| line.trim_start().starts_with("pid="));
+    if others.is_empty() { repeated.join("; ") } else { others.join("; ") }
 }

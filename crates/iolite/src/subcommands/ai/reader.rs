@@ -43,6 +43,12 @@ impl Plan {
         let site = Site::of(asked, target)?;
         let (dataset, named) = known_dataset(asked, &site)?;
         let model = match dataset::model(asked)? {
+            Some(model) if site.directory.is_some() && named.as_deref() != Some(model.name) => {
+                return Err(format!(
+                    "--preset={}: the dataset there is not one of it; leave it out, and say --batch and --compute",
+                    model.name
+                ));
+            }
             Some(model) => Some(model),
             None => named.and_then(|name| Training::of(&name).ok()),
         };
@@ -358,12 +364,15 @@ fn answer(plan: &Plan, results: &[Tried], most: u64, is_complete: bool) -> Resul
     }
     line!(text, "{NOTE}");
     let searched: Vec<Value> = shown.iter().map(|(reader, figures, _)| figures.json(reader)).collect();
+    let result = figures.json(&reader);
     let mut value = json!({
         "test": "reader", "target": plan.site.name, "model": plan.model.map(|model| model.name),
         "dataset": plan.dataset.described(), "samples": plan.dataset.samples(),
         "batch": reader.batch, "compute_us": reader.compute_us, "prefetch": reader.prefetch,
+        "accelerators": result["accelerators"], "machines": result["machines"], "direct": plan.site.place.is_direct,
+        "epochs": reader.epochs, "seconds": reader.seconds, "shuffle_records": reader.is_random_within,
         "readers": reader.workers(&plan.dataset), "least_utilization": plan.least,
-        "result": figures.json(&reader), "reaches_least": figures.reaches(plan.least), "tried": searched,
+        "result": result, "reaches_least": figures.reaches(plan.least), "tried": searched,
         "most_accelerators": held.filter(|_| plan.is_search && is_complete), "notes": remarks, "about": NOTE,
     });
     if plan.is_search {

@@ -7,6 +7,7 @@ use super::super::pts::target::Target as Device;
 use super::super::test::own_directory::{self, OwnDirectory};
 use super::super::test::remote::{self, Layout, Remote};
 use crate::messages::complain;
+use crate::subcommands::device::can_be_named;
 use iolite_host::{Machine, ThisMachine};
 use iolite_options::Name;
 use iolite_options::commands::Asked;
@@ -101,6 +102,11 @@ impl Site {
         let found = found.transpose().map_err(|why: String| format!("{}: {why}", remote::shown(target)))?;
         let Some(remote) = found else {
             let directory = absolute(Path::new(target))?;
+            if !can_be_named(&directory) {
+                return Err(format!(
+                    "{target}: a job file would take this name for something else; use another directory"
+                ));
+            }
             let options = vec![("directory".to_owned(), directory.display().to_string().replace(':', "\\:"))];
             let place =
                 Place { kind: Kind::Files, options, prefix: String::new(), is_direct, is_on_machines };

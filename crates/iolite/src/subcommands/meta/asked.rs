@@ -42,6 +42,9 @@ pub fn setup(asked: &Asked, target: &Path, machines: &Machines) -> Result<Setup,
     };
     let seconds = match asked.value("time") {
         Some(text) => {
+            if text.bytes().all(|byte| byte.is_ascii_digit()) && text != "0" {
+                return Err(format!("--time={text}: the unit is missing, such as {text}s"));
+            }
             let time = microseconds(text).map_err(|why| format!("--time={text}: {why}"))?;
             if time < 1000 {
                 return Err(format!(

@@ -1,6 +1,7 @@
 //! Targets that a URL names: storage of servers, which jobs reach through an engine.
 
 use super::cases::{Case, Pace, Place};
+use crate::subcommands::device::can_be_named;
 use crate::subcommands::performer;
 use iolite_engine::{Storage, in_child_process_with_progress};
 use iolite_engines::storage_of;
@@ -80,7 +81,7 @@ impl Remote {
             number: format!("{:016x}", ThisMachine::new().random()),
         };
         let behind = rest.strip_prefix("//");
-        Some(match (scheme, behind) {
+        let found = match (scheme, behind) {
             ("nbd" | "nbds" | "nbd+unix" | "nbds+unix", Some(_)) => {
                 Ok(remote("NBD export", Layout::Disk, "nbd", vec![("uri", url.to_owned())], ""))
             }
@@ -117,7 +118,17 @@ impl Remote {
                 Err(format!("this is no URL of that kind, which looks like {}", example(scheme)))
             }
             _ => return None,
-        })
+        };
+        Some(found.and_then(Remote::named))
+    }
+
+    /// This storage, if job files can name it: they have its names behind `filename=`.
+    fn named(self) -> Result<Remote, String> {
+        let is_plain = |text: &str| can_be_named(Path::new(&text.replace("\\:", "")));
+        match self.place.contains(':') || !is_plain(&self.place) || !self.options.iter().all(|(_, value)| is_plain(value)) {
+            true => Err("a job file would take this name for something else; names here are without : ; # $ \" and \\".to_owned()),
+            false => Ok(self),
+        }
     }
 
     /// Asks the storage, which gets the name of the disk if it is one. `block`: the size of objects, where each is a block;
