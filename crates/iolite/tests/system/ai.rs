@@ -520,7 +520,9 @@ fn objects_are_samples_checkpoints_and_blocks() {
     run(&format!("ai dataset {options}")).ok();
     let line = format!("ai reader {options} --batch=3 --compute=1ms --shuffle=records --output-format=json");
     assert_eq!(figures(run(&line))["result"]["read_bytes"], 48 << 20);
-    let count = || count() - 2;
+    // A sample that is no whole number of parts of the usual size.
+    run("ai dataset s3://bkt/large --sample-size=33m --samples=1").ok();
+    let count = || count() - 3;
     let found = figures(run(
         "ai kv s3://bkt --block=64k --size=640k --rates=10 --blocks=2 --hits=50 --seconds=2 --output-format=json",
     ));
@@ -738,6 +740,16 @@ fn mistakes_are_told() {
         ("ai kv . --block=1k", "must be at least 65536"),
         ("ai kv . --rates=10,x", "is no number of requests per second"),
         ("ai kv . --rates=0", "is no number of requests per second"),
+        ("ai kv . --rates=0.001", "no request is expected within 30 s"),
+        ("ai dataset a#b --sample-size=1 --samples=1", "a job file would take this name for something else"),
+        ("ai checkpoint a;b --ranks=1 --size=1", "a job file would take this name for something else"),
+        ("ai kv s3://b/p#q", "a job file would take this name for something else"),
+        ("meta s3://b/p:q", "a job file would take this name for something else"),
+        (
+            "ai checkpoint . --preset=llama3-8b --ranks=8 --client=sock:a --client=sock:b",
+            "take fewer on each of 2 machines",
+        ),
+        ("ai kv . --client=sock:a --client=sock:a", "named twice"),
         ("ai kv . --evict=trim", "that is for objects"),
         ("ai kv . --size=1m --blocks=4", "has 1 blocks"),
         ("ai kv . --output=r.txt", ".json or .html"),

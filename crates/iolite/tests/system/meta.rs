@@ -55,7 +55,7 @@ fn phases_leave_the_tree_that_they_should() {
         fs::create_dir(&path).unwrap();
         path
     };
-    let plain = there("plain");
+    let plain = there("pl:ain");
     let places = there("places");
     let mounted = Mounted::new(&places, 100 << 20);
     let tmpfs = Ramfs::tmpfs(&places, 100 << 20);

@@ -139,7 +139,7 @@ fn global(course: &Course, phase: Phase) -> String {
     let rw = if phase.changes() { "write" } else { "read" };
     let mut text = format!("ioengine={engine}\nrw={rw}\nunique_filename=0\n");
     if !matches!(phase, Find | Readdir) && !phase.is_bandwidth() {
-        writeln!(text, "directory={}", setup.directory).expect("strings take everything");
+        writeln!(text, "directory={}", escaped(&setup.directory)).expect("strings take everything");
     }
     let more: &[&str] = match phase {
         // A phase must not look its names up before it begins, or it would find all of them in the cache.
