@@ -18,12 +18,14 @@ from common import BUILD, ROOT, TOOLS, Failed, Skipped, ask, is_checkout, run
 PYTHON_TOOLS = ["cargo-zigbuild==0.24.1", "ziglang==0.15.2", "auditwheel==6.8.2"]
 CARGO_TOOLS = ["cargo-auditable@0.7.7", "cargo-cyclonedx@0.5.9"]
 LARGEST = 25 << 20
+# What scripts/cross sets for a whole shell.
+FOREIGN = ["CARGO_BUILD_TARGET", "CARGO_BUILD_RUSTFLAGS", "RUSTC_BOOTSTRAP"]
 
 
 def tools():
     """Installs the tools below target/, once. Returns the environment that finds them."""
     # They are programs of this machine, whatever the caller's shell builds for (scripts/cross).
-    for name in [name for name in os.environ if name.startswith(("CARGO_BUILD_", "CARGO_UNSTABLE_")) or name == "RUSTC_BOOTSTRAP"]:
+    for name in [name for name in os.environ if name.startswith("CARGO_UNSTABLE_") or name in FOREIGN]:
         del os.environ[name]
     # (Scripts of Python have the path of their place.)
     stamp, wanted = TOOLS / "installed", "\n".join([str(TOOLS), *PYTHON_TOOLS, *CARGO_TOOLS])

@@ -501,8 +501,8 @@ pub(crate) static ALL: &[RunOption] = &[
         Optional("path"),
         &[
             "Copy this program to the machines of --client=ssh:HOST for this run, into a",
-            "temporary directory that is removed at its end; or the program of this file, or",
-            "iolite-push for the machine's processor from this directory",
+            "temporary directory that is removed at its end; with a path, that program, or",
+            "iolite-push for the machine's processor from that directory",
         ],
         Some(|asked, value| {
             asked.others.push = Some(value.to_owned());

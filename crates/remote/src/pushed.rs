@@ -43,23 +43,27 @@ pub(crate) fn program_for(from: &Path, kind: &str) -> Result<File, String> {
 
 /// Opens a program, if it is for this processor.
 fn open(path: &Path, kind: &str, processor: Option<&Processor>) -> Result<File, String> {
-    let what = match path == Path::new(THIS) {
-        true => "this program".to_owned(),
-        false => path.display().to_string(),
-    };
-    let machine = machine_of(path).map_err(|error| format!("--push: {what}: {error}"))?;
-    if machine.is_none() || machine != processor.map(|Processor(.., number)| *number) {
-        let name = |number| PROCESSORS.iter().find(|Processor(.., known)| Some(*known) == number);
-        let is_for = name(machine)
-            .map_or("no program for Linux that is known here".to_owned(), |processor| {
-                format!("for \"Linux {}\"", processor.0)
-            });
-        return Err(format!(
-            "--push: that machine is \"{kind}\", and {what} is {is_for}; \
-             --push=DIRECTORY takes iolite-push for its processor from a directory of packages, or install the program there"
-        ));
+    let is_this = path == Path::new(THIS);
+    let what = if is_this { "this program".to_owned() } else { path.display().to_string() };
+    let failed = |error: std::io::Error| format!("--push: {what}: {error}");
+    let machine = machine_of(path).map_err(failed)?;
+    let fits = machine.is_some() && machine == processor.map(|Processor(.., number)| *number);
+    // (There are packages for two processors; this program may be for another one.)
+    if fits || is_this && kind == format!("Linux {}", std::env::consts::ARCH) {
+        return File::open(path).map_err(failed);
     }
-    File::open(path).map_err(|error| format!("--push: {what}: {error}"))
+    let is_for = match PROCESSORS.iter().find(|Processor(.., known)| Some(*known) == machine) {
+        Some(Processor(name, ..)) => format!("for \"Linux {name}\""),
+        None if is_this => format!("for \"Linux {}\"", std::env::consts::ARCH),
+        None => "no program for Linux that is known here".to_owned(),
+    };
+    let remedy = match processor {
+        Some(_) => {
+            "--push=DIRECTORY takes iolite-push for its processor from a directory of packages, or install the program there"
+        }
+        None => "install a program that was built there",
+    };
+    Err(format!("--push: that machine is \"{kind}\", and {what} is {is_for}; {remedy}"))
 }
 
 /// The number of the processor that an ELF file is for; `None` = it is no ELF file.

@@ -10,7 +10,7 @@ use crate::carrier_process::{Carrier, Carriers, LINE, REASON, printable};
 use crate::pushed;
 use crate::stream::Stream;
 use std::collections::VecDeque;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
@@ -49,7 +49,7 @@ const TAKE: &str = concat!(
     r#"d=$(mktemp -d "${TMPDIR:-/tmp}/iolite-XXXXXXXX") || exit 126; "#,
     r#"trap "rm -f \"$d/iolite\"; rmdir \"$d\"" EXIT; trap "exit 129" HUP INT TERM PIPE; "#,
     r#"echo; echo MARK "$(uname -sm)"; "#,
-    r#"read -r n && head -c "$n" >"$d/iolite"; [ "$(wc -c <"$d/iolite")" -eq "$n" ] || exit 126; "#,
+    r#"read -r n || exit 126; head -c "$n" >"$d/iolite"; [ "$(wc -c <"$d/iolite")" -eq "$n" ] || exit 126; "#,
     r#"chmod 700 "$d/iolite" && "$d/iolite" --version >/dev/null || exit 126; echo MARK; "$d/iolite" "#
 );
 
@@ -331,13 +331,14 @@ fn wait_for_mark(stream: &Stream) -> Result<String, Missed> {
 
 /// Sends the program for a machine of this kind.
 fn push(stream: &Stream, from: &Path, theirs: &str) -> Result<(), Missed> {
-    let mut program = pushed::program_for(from, &printable(theirs)).map_err(Missed::Other)?;
+    let program = pushed::program_for(from, &printable(theirs)).map_err(Missed::Other)?;
     stream.set_patience(STORING);
     stream.set_deadline(Some(Instant::now() + SENDING));
     let sent = program.metadata().and_then(|metadata| {
         let mut to = To(stream);
         writeln!(to, "{}", metadata.len())?;
-        io::copy(&mut program, &mut to)
+        // (What another process adds meanwhile would be taken for the protocol.)
+        io::copy(&mut program.take(metadata.len()), &mut to)
     });
     // If ssh has closed the connection, its exit status explains why.
     sent.map_err(|error| match error.kind() {

@@ -743,8 +743,8 @@ fn mistakes_are_told() {
         ("ai kv . --rates=0.001", "no request is expected within 30 s"),
         ("ai dataset a#b --sample-size=1 --samples=1", "a job file would take this name for something else"),
         ("ai checkpoint a;b --ranks=1 --size=1", "a job file would take this name for something else"),
-        ("ai kv s3://b/p#q", "a job file would take this name for something else"),
-        ("meta s3://b/p:q", "a job file would take this name for something else"),
+        ("ai kv s3://b/p#q", "a job file would take '#' in it for something else"),
+        ("meta s3://b/p:q", "a job file would take ':' in it for something else"),
         (
             "ai checkpoint . --preset=llama3-8b --ranks=8 --client=sock:a --client=sock:b",
             "take fewer on each of 2 machines",

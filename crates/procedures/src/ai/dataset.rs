@@ -5,7 +5,7 @@
 //! same mean and the same standard deviation.
 
 use super::Section;
-use super::place::{Kind, LEAST_PART, PART, Place, part_of};
+use super::place::{Kind, Place, part_of};
 use serde_json::{Value, json};
 use std::ops::Range;
 
@@ -42,7 +42,7 @@ impl Shape {
         }
         let most = match place.kind {
             Kind::Objects if sample <= WHOLE => WHOLE,
-            Kind::Objects => super::place::PART,
+            Kind::Objects => part_of(sample),
             Kind::Files | Kind::Export | Kind::Device => READ,
         };
         let half = (HALF_WIDTH * deviation as f64 / most as f64).round() as u64;
@@ -185,10 +185,8 @@ impl Dataset {
             .set("nrfiles", each)
             .set_if(first > 0, "filenum_first", first)
             .set_if(workers > 1, "filenum_increment", each);
-        let part = self.part(place);
-        // Parts are writes; several small ones make one.
-        let part = if part < LEAST_PART { part * PART.div_ceil(part) } else { part };
-        place.of_whole_objects(section, self.shape.most * block, part)
+        // (Parts are writes. Those of a sample have 6.4 MiB at the least, and stores take 5.)
+        place.of_whole_objects(section, self.shape.most * block, self.part(place))
     }
 
     /// What an interrupted job with this many workers has not written, as ranges of files. Each worker writes its files in their

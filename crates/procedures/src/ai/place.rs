@@ -2,10 +2,8 @@
 
 use super::Section;
 
-/// The least size of a part that stores take, unless it is the last one.
-pub(crate) const LEAST_PART: u64 = 5 << 20;
-/// The least size of objects that are sent in parts, and of the parts, where it is free.
-pub(crate) const PART: u64 = 8 << 20;
+/// The least size of objects that are sent in parts, and of the parts.
+const PART: u64 = 8 << 20;
 /// The most parts of an object.
 const MOST_PARTS: u64 = 10_000;
 

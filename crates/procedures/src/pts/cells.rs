@@ -119,7 +119,10 @@ impl Cell {
     pub fn part(&self, settings: &Settings) -> u64 {
         match self.threads {
             threads if self.is_random || threads <= 1 => settings.range,
-            threads => (settings.range / u64::from(threads)) >> 20 << 20,
+            threads => match (settings.range / u64::from(threads)) >> 20 << 20 {
+                0 => settings.range,
+                part => part,
+            },
         }
     }
 

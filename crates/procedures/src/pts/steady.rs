@@ -65,14 +65,17 @@ impl Window {
     }
 }
 
-/// The first window of the last steady state: a device that is fast and even while it is fresh is not in its steady state yet.
+/// The first window of the state in which a device ends: the rule holds, and half of what follows is as near to the average as values
+/// of a window may be. A device that is fast and even while it is fresh is not there yet; single odd values do not count.
 pub fn settled(values: &[f64]) -> Option<Window> {
-    let steady = |round: usize| Window::ending(values, round).filter(Window::is_steady);
-    let last = (ROUNDS..=values.len()).rev().find_map(steady)?;
-    let average = last.average;
-    let is_alike = |window: &Window| (window.average - average).abs() <= EXCURSION * average;
-    let before = (ROUNDS..last.last()).rev().map_while(|round| steady(round).filter(is_alike));
-    before.last().or(Some(last))
+    let is_final = |window: &Window| {
+        let mut rest = values[window.first - 1..].to_vec();
+        let middle = rest.len() / 2;
+        let (_, median, _) = rest.select_nth_unstable_by(middle, f64::total_cmp);
+        (*median - window.average).abs() <= EXCURSION * window.average
+    };
+    let windows = (ROUNDS..=values.len()).filter_map(|round| Window::ending(values, round));
+    windows.filter(Window::is_steady).find(is_final)
 }
 
 #[cfg(test)]
@@ -129,9 +132,14 @@ mod tests {
         let mut values = vec![270.0; 6];
         values.extend([100.0; 12]);
         assert_eq!(of(&values), Some((7, 11)));
-        // What is odd at the end does not count, and neither does a device that never settles.
+        // What is odd does not count, wherever it is.
+        values[15] = 20.0;
         values.extend([300.0, 20.0]);
         assert_eq!(of(&values), Some((7, 11)));
+        // Even while it is fresh, and falling ever since.
+        let mut values = vec![270.0; 6];
+        values.extend((1..25).map(|round| 270.0 * 0.9_f64.powi(round)));
+        assert_eq!(of(&values), None);
         let falling: Vec<f64> = (0..25).map(|round| 1e6 / 1.1_f64.powi(round)).collect();
         assert_eq!((of(&falling), of(&[]), of(&[5.0; 5])), (None, None, Some((1, 5))));
     }

@@ -149,7 +149,7 @@ fn answer(site: &Site, cache: &Cache, figures: &Figures, report: Value) -> Answe
     let first = figures.first_ns;
     rows.push(vec![
         "all".to_owned(),
-        cache.rates.iter().sum::<f64>().to_string(),
+        figures.tenants.iter().map(|tenant| tenant.rate).sum::<f64>().to_string(),
         time(first.map(|values| values[0])),
         time(first.map(|values| values[1])),
         time(figures.read_p99_ns),
@@ -181,7 +181,7 @@ fn answer(site: &Site, cache: &Cache, figures: &Figures, report: Value) -> Answe
     value["tenant_bytes"] = cache.bytes.into();
     value["hit_percent_asked"] = cache.hit_percent.into();
     value["seconds"] = cache.seconds.into();
-    let rates: Vec<String> = cache.rates.iter().map(f64::to_string).collect();
+    let rates: Vec<String> = figures.tenants.iter().map(|tenant| tenant.rate.to_string()).collect();
     value["rates"] = rates.join(",").into();
     value["evict"] = cache.eviction.word().into();
     value["direct"] = site.place.is_direct.into();

@@ -49,10 +49,10 @@ impl Performer {
             "auto" => "--mpi".into(),
             means => format!("--mpi={means}").into(),
         });
-        let clients: Vec<String> = asked.values("client").map(str::to_owned).collect();
-        if !clients.is_empty() {
-            Machines::of(asked)?;
-        }
+        let clients = match asked.has("client").then(|| Machines::of(asked)).transpose()? {
+            Some(Machines::Clients(clients)) => clients,
+            _ => Vec::new(),
+        };
         Ok(Performer { runner, clients, mpi, several: None })
     }
 
@@ -107,8 +107,9 @@ impl Performer {
         let end = self.runner.perform(&start, &path)?;
         let mut text = String::new();
         report.seek(SeekFrom::Start(0)).and_then(|_| report.read_to_string(&mut text)).map_err(told)?;
-        // Without a report, machines were not reached, or have refused the jobs.
-        let has_begun = !(matches!(end, End::Failed(_)) && text.trim().is_empty());
+        // Without a report, machines were not reached, or have refused the jobs, unless the run was killed.
+        let is_refused = |why: &str| text.trim().is_empty() && !why.contains("signal");
+        let has_begun = !matches!(&end, End::Failed(why) if is_refused(why));
         if !matches!(end, End::Done)
             && has_begun
             && place.kind == Kind::Files

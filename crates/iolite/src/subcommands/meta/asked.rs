@@ -1,6 +1,7 @@
 //! What the options ask for.
 
 use super::machines::Machines;
+use iolite_host::{Machine, ThisMachine};
 use iolite_options::commands::{Asked, microseconds};
 use iolite_page::text::bytes;
 use iolite_procedures::meta::{IO500, PLAIN, Phase, Setup};
@@ -42,7 +43,7 @@ pub fn setup(asked: &Asked, target: &Path, machines: &Machines) -> Result<Setup,
     };
     let seconds = match asked.value("time") {
         Some(text) => {
-            if text.bytes().all(|byte| byte.is_ascii_digit()) && text != "0" {
+            if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) && text != "0" {
                 return Err(format!("--time={text}: the unit is missing, such as {text}s"));
             }
             let time = microseconds(text).map_err(|why| format!("--time={text}: {why}"))?;
@@ -120,8 +121,8 @@ fn phases(asked: &Asked, is_io500: bool) -> Result<Vec<Phase>, String> {
 
 /// Free bytes of the target's file system; `None` = unknown.
 fn free(target: &Path) -> Option<u64> {
-    let file = std::fs::File::open(target).ok()?;
-    iolite_os::files::free_bytes(&file).ok().flatten()
+    // Without what file systems reserve for root, because the root of a container may not use that.
+    Some(ThisMachine::new().file_system(target).ok()?.available)
 }
 
 /// Whether all that is asked for has room. Phases with a limit of time may end before.

@@ -38,6 +38,23 @@ pub enum Machines {
     },
 }
 
+/// The machines that a value of `--client` names: one, or those of a list in a file.
+fn listed(value: &str) -> Result<Vec<String>, String> {
+    if !Path::new(value).is_file() {
+        return Ok(vec![value.to_owned()]);
+    }
+    #[cfg(feature = "agents")]
+    {
+        let told = |why: &dyn std::fmt::Display| format!("--client={value}: {why}");
+        let text = std::fs::read_to_string(value).map_err(|error| told(&error))?;
+        let hosts: Vec<String> =
+            iolite_remote::address::list(&text).map(|(_, host)| host.to_owned()).collect();
+        if hosts.is_empty() { Err(told(&"the list has no hosts in it")) } else { Ok(hosts) }
+    }
+    #[cfg(not(feature = "agents"))]
+    Ok(Vec::new())
+}
+
 /// A run that is ready to start.
 pub struct Ready {
     start: Start,
@@ -48,7 +65,8 @@ pub struct Ready {
 impl Machines {
     /// Those that the options name.
     pub fn of(asked: &Asked) -> Result<Machines, String> {
-        let clients: Vec<String> = asked.values("client").map(str::to_owned).collect();
+        let clients: Vec<Vec<String>> = asked.values("client").map(listed).collect::<Result<_, _>>()?;
+        let clients = clients.concat();
         match (clients.is_empty(), asked.has("mpi")) {
             (true, false) => Ok(Machines::Here),
             (false, true) => Err("--client and --mpi: only one of them".to_owned()),

@@ -1,7 +1,6 @@
 //! Targets that a URL names: storage of servers, which jobs reach through an engine.
 
 use super::cases::{Case, Pace, Place};
-use crate::subcommands::device::can_be_named;
 use crate::subcommands::performer;
 use iolite_engine::{Storage, in_child_process_with_progress};
 use iolite_engines::storage_of;
@@ -122,12 +121,22 @@ impl Remote {
         Some(found.and_then(Remote::named))
     }
 
-    /// This storage, if job files can name it: they have its names behind `filename=`.
+    /// This storage, if job files can name it.
     fn named(self) -> Result<Remote, String> {
-        let is_plain = |text: &str| can_be_named(Path::new(&text.replace("\\:", "")));
-        match self.place.contains(':') || !is_plain(&self.place) || !self.options.iter().all(|(_, value)| is_plain(value)) {
-            true => Err("a job file would take this name for something else; names here are without : ; # $ \" and \\".to_owned()),
-            false => Ok(self),
+        let is_other = |letter: &char| letter.is_control() || matches!(letter, ';' | '#');
+        // Own names begin with the place, and stand behind `filename=`.
+        let in_name = |letter: &char| is_other(letter) || matches!(letter, ':' | '$' | '"' | '\\');
+        let of_place = self.place.chars().find(in_name).map(|letter| ("it", letter));
+        let of_value = |(option, value): &(&str, String)| {
+            let what = if *option == "conf" { "CEPH_CONF" } else { "it" };
+            let variable = value.contains("${").then_some('$');
+            Some((what, value.chars().find(is_other).or(variable)?))
+        };
+        match of_place.or_else(|| self.options.iter().find_map(of_value)) {
+            Some((what, letter)) => Err(format!(
+                "a job file would take {letter:?} in {what} for something else; use a name without it"
+            )),
+            None => Ok(self),
         }
     }
 
