@@ -91,7 +91,7 @@ pub fn perform(program: &str, points: &mut dyn Points, directory: &Directory) ->
                 tell(program, points, &what);
                 return Ok(Course::Interrupted);
             }
-            End::Failed(why) => (Err(why), None),
+            End::Failed(why) | End::Killed(why) => (Err(why), None),
             End::Done => (directory.grown(&name), None),
             End::Doubtful(words) if !directory.has_moved(&name) => (Err(words), None),
             End::Doubtful(words) => (directory.grown(&name), Some(words)),

@@ -67,7 +67,8 @@ pub struct Settings {
     pub timeout: Duration,
     /// When a machine is lost, the others are ended.
     pub abort_when_lost: bool,
-    /// Agents that ssh starts get this program first, or the one of this directory for their processor ([`crate::pushed`]).
+    /// Machines get a program before ssh starts it: this file, or from this directory the one for their processor
+    /// ([`crate::pushed`]).
     pub push: Option<Arc<Path>>,
     /// Agents that ssh starts let jobs run programs, and change settings of the machine.
     pub exec: bool,

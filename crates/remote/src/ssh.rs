@@ -42,9 +42,9 @@ const MISSING: i32 = 127;
 /// The script contains no single quotes, no exclamation mark and no line feed, because some shells change these.
 const RUN: &str = r#"p=$1; [ -x "$p" ] || p=$(command -v iolite) || exit 127; echo; echo MARK; exec "$p" "#;
 
-/// Says which kind of machine this is, takes the size of the program and the program from its input into a private directory, and
-/// runs it. The directory is removed when the shell
-/// ends. Only the user has access to a directory of mktemp; files that jobs create keep their usual permissions.
+/// Prints the kind of the machine, reads a program and before it its size, stores it in a private directory, and runs it. The
+/// directory is removed when the shell ends. Only the user has access to a directory of mktemp; files that jobs create keep their
+/// usual permissions.
 const TAKE: &str = concat!(
     r#"d=$(mktemp -d "${TMPDIR:-/tmp}/iolite-XXXXXXXX") || exit 126; "#,
     r#"trap "rm -f \"$d/iolite\"; rmdir \"$d\"" EXIT; trap "exit 129" HUP INT TERM PIPE; "#,

@@ -41,8 +41,10 @@ pub enum End {
     Done,
     /// It has a report, but also an error, described here.
     Doubtful(String),
-    /// It has no report, for this reason.
+    /// It has no report, for this reason: its jobs were refused, or machines were not reached.
     Failed(String),
+    /// It ended in another way, by a signal for example, and its jobs may have begun.
+    Killed(String),
     /// The series must end.
     Interrupted,
 }
@@ -111,8 +113,10 @@ impl Runner {
             Some(0) => End::Done,
             // Jobs had errors, which are in the report.
             Some(1) if has_report => End::Doubtful(words),
-            _ if words.trim().is_empty() => End::Failed(format!("the run ended with {status}")),
-            _ => End::Failed(words),
+            None => End::Killed(format!("{}\nthe run ended with {status}", words.trim())),
+            Some(1) if !words.trim().is_empty() => End::Failed(words),
+            _ if words.trim().is_empty() => End::Killed(format!("the run ended with {status}")),
+            _ => End::Killed(words),
         })
     }
 

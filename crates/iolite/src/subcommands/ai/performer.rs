@@ -107,11 +107,7 @@ impl Performer {
         let end = self.runner.perform(&start, &path)?;
         let mut text = String::new();
         report.seek(SeekFrom::Start(0)).and_then(|_| report.read_to_string(&mut text)).map_err(told)?;
-        // Without a report, machines were not reached, or have refused the jobs, unless the run was killed.
-        let is_refused = |why: &str| text.trim().is_empty() && !why.contains("signal");
-        let has_begun = !matches!(&end, End::Failed(why) if is_refused(why));
-        if !matches!(end, End::Done)
-            && has_begun
+        if !matches!(end, End::Done | End::Failed(_))
             && place.kind == Kind::Files
             && !self.clients.is_empty()
             && let Some(made) = made
@@ -120,7 +116,7 @@ impl Performer {
         }
         match end {
             End::Interrupted => Ok(Err(Outcome::Interrupted)),
-            End::Failed(why) => Err(in_short(&why)),
+            End::Failed(why) | End::Killed(why) => Err(in_short(&why)),
             End::Doubtful(words) => Err(in_short(&words)),
             End::Done if self.mpi.is_some() && text.trim().is_empty() => Ok(Err(Outcome::Elsewhere)),
             End::Done => iolite_stored::last_report(&text).map(Ok).map_err(|why| why.of("the report")),
@@ -146,7 +142,7 @@ impl Performer {
             |((_file, path), (start, _files))| match self.runner.perform(&start, &path)? {
                 End::Done => Ok(()),
                 End::Interrupted => Err("interrupted".to_owned()),
-                End::Failed(why) | End::Doubtful(why) => Err(in_short(&why)),
+                End::Failed(why) | End::Killed(why) | End::Doubtful(why) => Err(in_short(&why)),
             },
         );
         if let Err(why) = removed {
@@ -219,7 +215,7 @@ pub fn is_first(asked: &Asked) -> bool {
     rank.is_none_or(|rank| rank.trim() == "0")
 }
 
-/// On how many machines a test is.
+/// On how many machines a test is. (What is wrong with them is said when they are to be reached.)
 pub fn machines(asked: &Asked) -> u64 {
     Machines::of(asked).map_or(1, |machines| machines.count().into())
 }

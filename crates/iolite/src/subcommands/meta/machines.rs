@@ -51,8 +51,9 @@ fn listed(value: &str) -> Result<Vec<String>, String> {
             iolite_remote::address::list(&text).map(|(_, host)| host.to_owned()).collect();
         if hosts.is_empty() { Err(told(&"the list has no hosts in it")) } else { Ok(hosts) }
     }
+    // (Such a program refuses all of them.)
     #[cfg(not(feature = "agents"))]
-    Ok(Vec::new())
+    Ok(vec![value.to_owned()])
 }
 
 /// A run that is ready to start.
@@ -241,7 +242,7 @@ pub fn follow(
         match attend(&meeting, runner)? {
             End::Interrupted => return Ok(crate::exit_status::INTERRUPTED),
             // Rank 0 has the report, and says what failed.
-            End::Done | End::Doubtful(_) | End::Failed(_) => {}
+            End::Done | End::Doubtful(_) | End::Failed(_) | End::Killed(_) => {}
         }
     }
     Ok(0)

@@ -220,7 +220,9 @@ impl Runs<'_> {
         match end {
             RunEnd::Interrupted => return Ok(None),
             RunEnd::Done => {}
-            RunEnd::Doubtful(words) | RunEnd::Failed(words) => return Err(without_names(&words)),
+            RunEnd::Doubtful(words) | RunEnd::Failed(words) | RunEnd::Killed(words) => {
+                return Err(without_names(&words));
+            }
         }
         let report = iolite_stored::last_report(&text).map_err(|why| why.to_string())?;
         Figures::of(&report).map(Some)
