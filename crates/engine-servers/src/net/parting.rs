@@ -41,10 +41,15 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         let can_know = !self.options.pingpong && self.options.protocol != Protocol::Vsock;
         let is_known = !self.sends || self.over || !can_know || self.listen_for_end(socket)?;
         let is_full = self.sends && self.waits && !self.over && !matches!(self.heard(), Ok(Some(true)));
-        // This fails if the other end has closed the connection already. That is fine: it said goodbye, or received
-        // everything.
-        let _ = self.say(&GOODBYES[0]);
+        let said = self.say(&GOODBYES[0]);
         if !is_known {
+            // It fails if the other end has reset the connection since it was last listened to, and it alone tells so:
+            // the kernel tells an error once, and later an end of the stream.
+            if let Err(errno @ Errno(libc::ECONNRESET | libc::EPIPE)) = said
+                && self.heard()? != Some(true)
+            {
+                return Err(self.ended(errno.0, GONE));
+            }
             // SAFETY: takes nothing but integers.
             unsafe { libc::shutdown(self.descriptor, libc::SHUT_WR) };
             if !self.await_end(socket)? {
@@ -56,6 +61,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             }
             return Ok(());
         }
+        // Otherwise a failed goodbye is fine: the other end said goodbye as well, or has received everything.
         let unsent = if is_full { socket::unsent(self.descriptor) } else { 0 };
         if unsent > 0 {
             let place = self.place();

@@ -2,7 +2,7 @@
 //! connections, or send something else.
 
 use crate::common::program::Running;
-use crate::common::trace::system_calls;
+use crate::common::trace::{slowed_when, system_calls};
 use crate::common::{Finished, Json, Program, scratch, words};
 use iolite_testing::{partly_skipped, skip, this_test};
 use std::fs;
@@ -10,6 +10,8 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 /// An unused port.
 fn free_port() -> u16 {
@@ -501,6 +503,38 @@ fn a_sender_detects_data_that_was_not_received() {
     }
 }
 
+/// A reset that arrives just before the goodbye is told by the goodbye alone.
+#[test]
+fn a_sender_detects_a_reset_before_its_goodbye() {
+    let dir = scratch();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let line =
+        format!("--name=j --ioengine=net --rw=write --port={port} --hostname=127.0.0.1 --bs=4k --size=64k");
+    let receiver = thread::spawn(move || {
+        let mut first = listener.accept().unwrap().0;
+        first.read_to_end(&mut Vec::new()).unwrap();
+        let mut second = listener.accept().unwrap().0;
+        second.read_exact(&mut [0; 1]).unwrap();
+        // All other sends have this time. On a slow machine one of them fails instead.
+        thread::sleep(Duration::from_millis(200));
+    });
+    // The number of the goodbye among the sends of its process.
+    let program = Program::under_test();
+    let Some((finished, log)) = system_calls(&program, dir.path(), "sendto", &words(&line)) else {
+        skip!("strace does not work here")
+    };
+    finished.ok();
+    let goodbye = log.lines().find(|call| call.contains("knil")).expect("it says goodbye");
+    let process = goodbye.split_whitespace().next();
+    let calls =
+        log.lines().filter(|call| call.split_whitespace().next() == process && call.contains("sendto("));
+    let number = 1 + calls.take_while(|&call| call != goodbye).count();
+    let finished = slowed_when(&program, dir.path(), "sendto", 1000, &number.to_string(), &words(&line));
+    finished.unwrap().refused().says("the other end closed the connection before");
+    receiver.join().unwrap();
+}
+
 #[test]
 pub fn each_block_is_answered() {
     let dir = scratch();
@@ -509,7 +543,7 @@ pub fn each_block_is_answered() {
     receiver.set_nonblocking(false).unwrap();
     for _ in 0..2 {
         receiver.read_exact(&mut block).unwrap();
-        receiver.set_read_timeout(Some(std::time::Duration::from_millis(50))).unwrap();
+        receiver.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         assert!(receiver.read(&mut more).is_err(), "nothing comes before the answer");
         receiver.set_read_timeout(None).unwrap();
         receiver.write_all(&block).unwrap();
@@ -562,7 +596,7 @@ fn both_ends_count_the_same_blocks() {
     let mut room = vec![0; 1 << 20];
     let mut received = 0;
     // A block is larger than the socket buffers, so the sender is within a block at its time limit.
-    std::thread::sleep(std::time::Duration::from_millis(600));
+    thread::sleep(Duration::from_millis(600));
     loop {
         match receiver.read(&mut room).unwrap() {
             0 => break,
