@@ -36,6 +36,17 @@ def tar(files, epoch, prefix=""):
     return data.getvalue()
 
 
+def files(path):
+    """What `make` has packed, but the examples of services."""
+    data = subprocess.run(["zstd", "-dc", path], capture_output=True, check=True).stdout
+    left_out = {file.path for file in tree.examples_of_services()}
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        for entry in archive:
+            name = entry.name.partition("/")[2]
+            if entry.isfile() and name not in left_out:
+                yield tree.File(name, archive.extractfile(entry).read(), program=entry.mode == 0o755)
+
+
 def compressed(data):
     # One thread: zstd's bytes depend on how the work is divided.
     return subprocess.run(["zstd", "-19", "--single-thread", "-c"], input=data, capture_output=True, check=True).stdout

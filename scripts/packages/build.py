@@ -12,7 +12,7 @@ import shlex
 import shutil
 
 import elf
-from common import BUILD, ROOT, TOOLS, Failed, Skipped, ask, is_checkout, run
+from common import BUILD, ROOT, TOOLS, Failed, Skipped, ask, run
 
 # Pinned: other versions may make other bytes.
 PYTHON_TOOLS = ["cargo-zigbuild==0.24.1", "ziglang==0.15.2", "auditwheel==6.8.2"]
@@ -69,9 +69,8 @@ def build(triple, glibc, release):
     env = tools()
     run("cargo", "fetch", "--quiet", "--locked")
     env["SOURCE_DATE_EPOCH"] = str(release.epoch)
-    if "IOLITE_COMMIT" not in os.environ and is_checkout():
-        commit = ask("git", "rev-parse", "HEAD")
-        env["IOLITE_COMMIT"] = commit + (" (changed)" if ask("git", "status", "--porcelain", "--untracked-files=no") else "")
+    if release.commit:
+        env["IOLITE_COMMIT"] = release.commit
     # (The separator permits blanks in names of directories.)
     flags = [f"--remap-path-prefix={here}={there}" for here, there in sources()]
     if triple.endswith("-musl"):

@@ -55,6 +55,13 @@ class Release:
         self.python = number + ({"alpha": "a", "beta": "b", "rc": "rc"}[stage] + count if stage else "")
         self.epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or self.commit_time())
 
+    @property
+    def commit(self):
+        """The commit, which the caller may name; None = it is not known."""
+        if "IOLITE_COMMIT" in os.environ or not is_checkout():
+            return os.environ.get("IOLITE_COMMIT")
+        return ask("git", "rev-parse", "HEAD") + (" (changed)" if ask("git", "status", "--porcelain", "--untracked-files=no") else "")
+
     @staticmethod
     def commit_time():
         if not is_checkout():

@@ -80,8 +80,8 @@ def build(release, arch, package, files, fields, scripts=(), conffiles=()):
         tree.lay([File("DEBIAN/conffiles", "".join(f"/{path}\n" for path in conffiles).encode())], top)
     path = release.out / f"{package}_{release.system}_{arch}.deb"
     # xz, as Debian's own packages: dpkg reads zstd only since Debian 12.
-    env = {"SOURCE_DATE_EPOCH": str(release.epoch)}
-    run("dpkg-deb", "--root-owner-group", "-Zxz", "-z9", "--threads-max=1", "--build", top, path, env=env)
+    env = {"SOURCE_DATE_EPOCH": str(release.epoch), "DPKG_DEB_THREADS_MAX": "1"}
+    run("dpkg-deb", "--root-owner-group", "-Zxz", "-z9", "--build", top, path, env=env)
     return path
 
 
@@ -103,7 +103,7 @@ def make(release, arch, files):
     fields = {
         "Section": "utils",
         "Priority": "optional",
-        "Depends": f"iolite (= {release.system})",
+        "Depends": f"iolite (>= {release.system})",
         "Provides": f"fio (= {texts.FIO_VERSION})",
         "Conflicts": "fio",
         "Replaces": "fio",

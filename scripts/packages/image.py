@@ -64,6 +64,7 @@ def make(release, files_of_arch):
         "org.opencontainers.image.version": release.version,
         "org.opencontainers.image.licenses": texts.LICENCE,
         "org.opencontainers.image.created": created,
+        **({"org.opencontainers.image.revision": release.commit} if release.commit else {}),
     }
     layout, manifests = Layout(), []
     for arch, files in files_of_arch:

@@ -7,8 +7,8 @@ import shutil
 import build
 from common import OUT, ROOT, TOOLS, Failed, ask, fresh, need, run, sha256
 
-# What differs for the other person, besides the time and where the checkout is.
-CIRCUMSTANCES = {"TZ": "Pacific/Chatham", "LC_ALL": "C.UTF-8", "USER": "two", "HOSTNAME": "two"}
+# What differs for the other person, besides the time, the homes, and where the checkout is.
+CIRCUMSTANCES = {"TZ": "Pacific/Chatham", "LC_ALL": "POSIX", "PYTHONUTF8": "0", "USER": "two", "HOSTNAME": "two"}
 
 
 def check(arches, kinds):
@@ -28,7 +28,11 @@ def check(arches, kinds):
     (checkout / "target/package-tools").symlink_to(TOOLS)
     # Sources of dependencies lie elsewhere, too. (What is fetched again is compared with Cargo.lock.)
     home = pathlib.Path(os.environ.get("CARGO_HOME", pathlib.Path.home() / ".cargo"))
-    other = {**CIRCUMSTANCES, "CARGO_HOME": top / "cargo"}
+    other = {**CIRCUMSTANCES, "CARGO_HOME": top / "cargo", "HOME": top / "home"}
+    # The compiler is the same, with other settings of its user and of rpmbuild.
+    other["RUSTUP_HOME"] = os.environ.get("RUSTUP_HOME", pathlib.Path.home() / ".rustup")
+    (top / "home").mkdir()
+    (top / "home/.rpmmacros").write_text("%vendor Somebody\n%distribution Somebody's own\n%_binary_payload w1.gzdio\n")
     shutil.copytree(home / "registry/cache", top / "cargo/registry/cache")
     shutil.copytree(home / "registry/index", top / "cargo/registry/index")
     run("sh", "-c", 'umask 077 && exec "$@"', "sh", *words, cwd=checkout, env=other)

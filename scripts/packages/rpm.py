@@ -85,7 +85,9 @@ def build(release, arch, package, files, *spec_parts):
     options = [word for name, value in defines.items() for word in ("--define", f"{name} {value}")]
     # What rpmbuild packs is a copy that it may remove.
     words = ["rpmbuild", "-bb", "--quiet", "--target", f"{arch}-linux", "--buildroot", top / "files", "--noclean"]
-    run(*words, *options, top / "package.spec", env={"SOURCE_DATE_EPOCH": str(release.epoch)})
+    # (A home without macros of a person, which would get into the package.)
+    env = {"SOURCE_DATE_EPOCH": str(release.epoch), "HOME": str(top)}
+    run(*words, *options, top / "package.spec", env=env)
     return release.out / f"{package}-{release.system}-1.{arch}.rpm"
 
 
@@ -105,7 +107,7 @@ def make(release, arch, files):
     fields = [
         ("AutoReqProv", "no"),
         ("BuildArch", "noarch"),
-        ("Requires", f"iolite = {release.system}"),
+        ("Requires", f"iolite >= {release.system}"),
         ("Provides", f"fio = {texts.FIO_VERSION}"),
         ("Conflicts", "fio"),
     ]

@@ -48,7 +48,9 @@ def tracked(*tops):
     """The files of the sources below directories: those that git knows, or all, where the sources came without it."""
     if is_checkout():
         return [pathlib.PurePath(name) for name in ask("git", "ls-files", "-z", "--", *tops).split("\0") if name]
-    return sorted(path.relative_to(ROOT) for top in tops for path in (ROOT / top).rglob("*") if path.is_file())
+    found = (path.relative_to(ROOT) for top in tops for path in (ROOT / top).rglob("*") if path.is_file())
+    # (Keys that someone has made beside deploy/kubernetes are nobody else's.)
+    return sorted(path for path in found if path.suffix != ".keys")
 
 
 def common(shells):
@@ -56,7 +58,7 @@ def common(shells):
     files = [File("share/man/man1/iolite.1", (ROOT / "docs/iolite.1").read_bytes())]
     files += [File(path, shells[shell]) for shell, path in COMPLETIONS.items()]
     files.append(File("include/iolite-engine.h", (ROOT / "include/iolite-engine.h").read_bytes()))
-    for name in ["README.md", "CHANGELOG.md", *LICENCES]:
+    for name in ["README.md", "CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", *LICENCES]:
         files.append(File(f"{DOC}/{name}", (ROOT / name).read_bytes()))
     files.append(File(f"{DOC}/{THIRD_PARTY.name}", THIRD_PARTY.read_bytes()))
     for path in tracked("docs", "examples", "deploy"):
