@@ -24,7 +24,7 @@ use iolite_options::engines::NfsOptions;
 use iolite_os::explained;
 use iolite_types::Operation;
 use std::io;
-use std::path::Path;
+use std::path::{Component, Path};
 use std::time::Duration;
 
 /// The engine.
@@ -128,10 +128,15 @@ fn system(error: NfsError) -> io::Error {
 
 /// The name of a file on the server.
 fn server_name(path: &Path) -> io::Result<&str> {
-    path.to_str().ok_or_else(|| {
-        let words = format!("{}: names on servers are UTF-8", path.display());
+    let refused = |why: &str| {
+        let words = format!("{}: {why}", path.display());
         io::Error::new(io::ErrorKind::InvalidInput, words)
-    })
+    };
+    // Some servers would leave the export.
+    if path.components().any(|step| step == Component::ParentDir) {
+        return Err(refused("names on servers do not lead upwards (..)"));
+    }
+    path.to_str().ok_or_else(|| refused("names on servers are UTF-8"))
 }
 
 impl DrivenByWorker for Session {
@@ -153,7 +158,8 @@ impl Engine for NfsEngine {
 
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
         let name = server_name(&spec.path)?;
-        let opened = if mode.create { self.session.create(name) } else { self.session.open(name) };
+        let opened =
+            if mode.create { self.session.create(name) } else { self.session.open(name, mode.write) };
         let (handle, _) = opened.map_err(system)?;
         let stability = match (mode.sync, mode.dsync) {
             (true, _) => Stability::File,

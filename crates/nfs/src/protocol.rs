@@ -198,8 +198,14 @@ pub(crate) trait Protocol: Sync {
         path: &str,
     ) -> Result<Vec<u8>, NfsError>;
 
-    /// Opens a regular file.
-    fn open(&self, session: &mut Session, handle: Vec<u8>, path: &str) -> Result<Opened, NfsError>;
+    /// Opens a regular file; `writes` = not only to read it.
+    fn open(
+        &self,
+        session: &mut Session,
+        handle: Vec<u8>,
+        path: &str,
+        writes: bool,
+    ) -> Result<Opened, NfsError>;
 
     /// Opens a regular file, and creates it if there is none.
     fn create(

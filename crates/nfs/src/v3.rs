@@ -233,7 +233,7 @@ impl Protocol for Three {
         make(session, procedure::MKDIR, directory, name, path)
     }
 
-    fn open(&self, _: &mut Session, handle: Vec<u8>, path: &str) -> Result<Opened, NfsError> {
+    fn open(&self, _: &mut Session, handle: Vec<u8>, path: &str, _: bool) -> Result<Opened, NfsError> {
         Ok(Opened::new(handle, path.to_owned()))
     }
 

@@ -194,8 +194,15 @@ impl Protocol for Four {
         Ok(results.next(op::GETFH)?.opaque(HANDLE)?.to_vec())
     }
 
-    fn open(&self, session: &mut Session, handle: Vec<u8>, path: &str) -> Result<Opened, NfsError> {
-        let opened = Opened::new(handle, path.to_owned());
+    fn open(
+        &self,
+        session: &mut Session,
+        handle: Vec<u8>,
+        path: &str,
+        writes: bool,
+    ) -> Result<Opened, NfsError> {
+        let mut opened = Opened::new(handle, path.to_owned());
+        opened.state = open::State::closed(writes);
         let owner = open::next_owner(session);
         session.over_any_connection(|session| open::by_handle(session, &opened, owner))
     }

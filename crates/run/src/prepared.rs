@@ -31,10 +31,11 @@ impl<'a> Prepared<'a> {
     /// # Errors
     /// The problems of all jobs.
     pub fn new(plan: &'a Plan, machine: &'a dyn Machine) -> Result<Self, RunError> {
-        let mut problems = probe(plan);
+        let storages = Connected::default();
+        let mut problems = probe(plan, &storages);
         problems.extend(iolite_plan::impossible(plan, machine));
         problems.extend(verification::obstacles(plan));
-        let found = plan.layouts(machine, &Connected).and_then(|layouts| {
+        let found = plan.layouts(machine, &storages).and_then(|layouts| {
             if let Some(problem) = iolite_plan::too_large_buffers(plan, &layouts, machine) {
                 return Err(vec![problem]);
             }
@@ -136,12 +137,12 @@ fn zones(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Result<Arc<Z
 }
 
 /// Checks that the engines can be used on this machine.
-fn probe(plan: &Plan) -> Vec<Problem> {
+fn probe(plan: &Plan, storages: &Connected) -> Vec<Problem> {
     plan.jobs
         .iter()
         .filter_map(|job| {
-            let error = iolite_engines::probe(job.engine.name, &job.probe_config()).err()?;
-            Some(job.problem("ioengine", error.to_string()))
+            let error = storages.probe(job.engine.name, &job.probe_config()).err()?;
+            Some(job.problem("ioengine", error))
         })
         .collect()
 }

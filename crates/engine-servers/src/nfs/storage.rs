@@ -47,7 +47,7 @@ impl Storage for NfsEngine {
         if let Some(file) = self.session.opened(name) {
             return self.session.sync(file).map_err(system);
         }
-        let (file, _) = self.session.open(name).map_err(system)?;
+        let (file, _) = self.session.open(name, true).map_err(system)?;
         let synced = self.session.sync(file);
         synced.and(self.session.close(file)).map_err(system)
     }

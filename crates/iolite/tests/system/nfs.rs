@@ -3,6 +3,10 @@
 use crate::common::{Json, Program, report, scratch, start};
 use iolite_testing::{Ganesha, Minio, ObjectServer, or_skip, partly_skipped, this_test};
 use std::fs;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
 /// Runs tests with both versions of the protocol.
@@ -53,6 +57,12 @@ fn files_are_made_written_read_synced_listed_and_removed(version: u32) {
     run("--filename=a --rw=write --size=3m --offset=2m --fallocate=truncate --iodepth=8 --verify=md5");
     let after = fs::read(server.export().join("a")).unwrap();
     assert_eq!((after.len(), &after[..2 << 20] == before.as_slice()), (5 << 20, true));
+    // Whoever comes last finds nothing to remove. (With version 3, a file that is removed is gone for those who still read it.)
+    if version == 4 {
+        fs::write(server.export().join("all"), vec![7; 64 << 10]).unwrap();
+        run("--filename=all --rw=read --numjobs=4 --unlink=1");
+        assert_eq!(size("all"), None);
+    }
     let listed = run("--opendir=deep/er --rw=read --iodepth=4");
     assert_eq!(listed.job().bytes()[0], 256 << 10);
     for how in ["--sync=1", "--sync=dsync", "--fdatasync=4"] {
@@ -147,6 +157,9 @@ fn errors_are_explained_without_secrets(version: u32) {
         assert!(refused.output().contains(said), "{url}: {}", refused.output());
         assert!(!refused.output().contains("sesame"), "{}", refused.output());
     }
+    start(dir.path(), &nfs(&server, "--filename=d/../../a --rw=write --size=4k"))
+        .refused()
+        .says("names on servers do not lead upwards");
     let refused = start(dir.path(), "--name=j --ioengine=nfs --rw=write --size=4k");
     assert!(refused.output().contains("nfs_url= is missing"), "{}", refused.output());
     let job = "[j]\nioengine=nfs\nnfs_url=nfs://me:sesame@h/x\nrw=read\nsize=4k\n";
@@ -338,6 +351,32 @@ fn files_that_may_only_be_read_are_read(version: u32) {
     let said = if version == 3 { "NFS3ERR_ACCES" } else { "NFS4ERR_" };
     assert!(refused.output().contains(said), "{}", refused.output());
     assert_eq!(fs::read(server.export().join("theirs")).unwrap(), vec![7; 64 << 10]);
+}
+
+/// A server that takes connections and says nothing is asked once for all jobs, and not once for each question of each.
+#[test]
+fn a_silent_server_is_asked_once() {
+    let dir = scratch();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    thread::spawn(move || {
+        let mut connections = Vec::new();
+        for connection in listener.incoming().map_while(Result::ok) {
+            counted.fetch_add(1, Ordering::Relaxed);
+            connections.push(connection);
+        }
+    });
+    let url = format!("nfs_url=nfs://127.0.0.1/x?version=4&nfsport={port}");
+    let jobs = ["a", "b", "c"].map(|name| format!("[{name}]\nfilename={name}\n")).concat();
+    let job = format!("[global]\nioengine=nfs\n{url}\nnfs_timeout=1s\nrw=read\nsize=4k\n{jobs}");
+    fs::write(dir.path().join("silent.fio"), job).unwrap();
+    let mut refused = start(dir.path(), "silent.fio").refused();
+    for name in ["a", "b", "c"] {
+        refused = refused.says(&format!("{name}: ioengine=nfs: 127.0.0.1:{port}: no answer within 1 s"));
+    }
+    assert_eq!(count.load(Ordering::Relaxed), 1, "{}", refused.output());
 }
 
 /// A client of version 4 that its server has forgotten, because it was silent for longer than its lease, goes on.

@@ -46,14 +46,14 @@ impl Session {
         NfsError::Refused { what, code, version: self.address.version }
     }
 
-    /// Opens a regular file.
+    /// Opens a regular file; `writes` = not only to read it.
     ///
     /// # Errors
     /// No regular file has this name.
-    pub fn open(&mut self, path: &str) -> Result<(Handle, Attributes), NfsError> {
+    pub fn open(&mut self, path: &str, writes: bool) -> Result<(Handle, Attributes), NfsError> {
         match self.find(path)? {
             Some((handle, attributes)) if attributes.kind == Kind::File => {
-                let opened = self.calls.protocol.open(self, handle, path)?;
+                let opened = self.calls.protocol.open(self, handle, path, writes)?;
                 Ok((self.keep_file(opened), attributes))
             }
             Some((_, Attributes { kind: Kind::Directory, .. })) => {
@@ -69,7 +69,7 @@ impl Session {
     /// # Errors
     /// The file cannot be opened or created.
     pub fn create(&mut self, path: &str) -> Result<(Handle, Attributes), NfsError> {
-        match self.open(path) {
+        match self.open(path, true) {
             Err(NfsError::Refused { code: 2, .. }) => {}
             result => return result,
         }
@@ -228,6 +228,8 @@ impl Session {
         match removed {
             // An earlier call removed the file, and its answer was lost with the connection.
             Err(NfsError::Refused { code: 2, .. }) if tries.get() > 1 => Ok(()),
+            // Another client has removed the file, or its directory, in the middle of the call (NFS4ERR_STALE).
+            Err(NfsError::Refused { code: 70, .. }) => Err(self.refused(format!("REMOVE {path}"), 2)),
             result => result,
         }
     }

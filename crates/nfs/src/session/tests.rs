@@ -41,7 +41,7 @@ fn limits(patience: Duration, keep: Option<u64>) -> Limits {
 
 fn session(address: &Address, patience: Duration, keep: Option<u64>) -> (Session, Handle) {
     let mut session = Session::connect(address.clone(), limits(patience, keep), None).unwrap();
-    let (file, _) = session.open("f").unwrap();
+    let (file, _) = session.open("f", true).unwrap();
     (session, file)
 }
 
@@ -264,7 +264,7 @@ fn autoreconnect_0_makes_no_second_connection(version: Version) {
 fn the_limit_of_kept_data_holds_for_several_files(version: Version) {
     let (server, address) = start(version, |_, _| Act::Answer);
     let (mut session, first) = session(&address, LONG, Some(16));
-    let (second, _) = session.open("g").unwrap();
+    let (second, _) = session.open("g", true).unwrap();
     for (unit, file) in [(0, first), (1, second)] {
         write(&mut session, unit, file, 0, b"12345678");
     }

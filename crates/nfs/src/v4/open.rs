@@ -36,6 +36,11 @@ impl State {
         writer.u32(0).0.extend_from_slice(&self.other);
     }
 
+    /// That of a file that is to be opened.
+    pub(super) fn closed(writes: bool) -> State {
+        State { access: if writes { BOTH } else { READ }, ..State::default() }
+    }
+
     fn is_open(&self) -> bool {
         self.other != [0; 12]
     }
@@ -98,10 +103,14 @@ pub(super) fn next_owner(session: &mut Session) -> u64 {
 /// Opens the file with this handle, on the current connection.
 pub(super) fn by_handle(session: &mut Session, file: &Opened, owner: u64) -> Result<Opened, NfsError> {
     let mut first = None;
-    for access in [BOTH, READ, WRITE] {
+    let attempts: &[u32] = if file.state.access == READ { &[READ] } else { &[BOTH, READ, WRITE] };
+    for &access in attempts {
         match claim(session, file, owner, access, CLAIM_FH) {
-            // The user may do only one of the two, or the export is only read.
-            Err(error @ NfsError::Refused { code: 1 | 13 | 30, .. }) => drop(first.get_or_insert(error)),
+            // The user may do only one of the two, the export is only read, or another client denies one of them
+            // (NFS4ERR_SHARE_DENIED).
+            Err(error @ NfsError::Refused { code: 1 | 13 | 30 | 10015, .. }) => {
+                first.get_or_insert(error);
+            }
             result => return result.map(|state| Opened { state, ..file.clone() }),
         }
     }

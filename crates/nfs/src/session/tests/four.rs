@@ -38,6 +38,29 @@ fn a_call_whose_answer_was_lost_is_performed_once() {
     assert_eq!((session.counts().reconnected, session.counts().sessions, session.counts().busy), (4, 0, 0));
 }
 
+/// A reader opens a file only to read it, so that the server need not ask others about it.
+#[test]
+fn a_file_that_others_deny_to_write_is_read() {
+    let (server, mut session, _) = started(|_, _| Act::Answer);
+    server.lock().unwrap().denies_writing = true;
+    let before = server.lock().unwrap().performed[OPEN];
+    session.open("g", false).unwrap();
+    assert_eq!(server.lock().unwrap().performed[OPEN], before + 1);
+    // A writer is told with its first write.
+    session.open("h", true).unwrap();
+    assert_eq!(server.lock().unwrap().performed[OPEN], before + 3);
+}
+
+/// As if there were none, because another client has removed it in the middle of the call.
+#[test]
+fn a_file_that_is_removed_meanwhile_is_missing() {
+    let (_server, mut session, _) = started(|procedure, _| match procedure {
+        procedure::REMOVE => Act::Refuse(70),
+        _ => Act::Answer,
+    });
+    assert!(matches!(session.remove("f"), Err(NfsError::Refused { code: 2, .. })));
+}
+
 #[test]
 fn reads_and_writes_are_repeated_in_their_slots() {
     let (server, mut session, file) = started(|procedure, before| match (procedure, before) {
@@ -108,7 +131,7 @@ fn another_restart_while_files_are_reclaimed_is_noticed() {
         (procedure::CREATE, 2) => Act::DoAndRestart,
         _ => Act::Answer,
     });
-    let (other, _) = session.open("g").unwrap();
+    let (other, _) = session.open("g", true).unwrap();
     server.lock().unwrap().restart_with_sessions();
     for (unit, file) in [(0, file), (1, other)] {
         write(&mut session, unit, file, 0, b"abcd");
@@ -127,7 +150,7 @@ fn all_files_of_a_recovery_share_one_patience() {
     });
     let (mut session, file) = super::session(&address, SHORT, None);
     for name in ["g", "h", "i"] {
-        session.open(name).unwrap();
+        session.open(name, true).unwrap();
     }
     server.lock().unwrap().restart(b"", true);
     session.status(file).unwrap();
@@ -184,7 +207,7 @@ fn files_of_a_server_that_was_given_up_are_closed_without_it() {
         _ => Act::Answer,
     });
     let (mut session, file) = super::session(&address, SHORT, None);
-    let (other, _) = session.open("g").unwrap();
+    let (other, _) = session.open("g", true).unwrap();
     let mut data = [0; 4];
     // SAFETY: the data outlives the session's use of it.
     assert!(unsafe { session.read(0, file, 0, data.as_mut_ptr(), 4) });

@@ -80,6 +80,8 @@ pub(super) struct Server {
     must_reclaim: bool,
     /// States of open files.
     pub(super) open: Vec<u64>,
+    /// Another client denies writing to everybody else.
+    pub(super) denies_writing: bool,
     table: HashMap<u32, Slot>,
     last: u64,
     /// The highest number of calls that were held back at a time.
@@ -113,6 +115,7 @@ pub(super) fn start(
         is_in_grace: false,
         must_reclaim: false,
         open: Vec::new(),
+        denies_writing: false,
         table: HashMap::new(),
         last: 0,
         most_held: 0,
@@ -511,7 +514,9 @@ impl Server {
     }
 
     fn open(&mut self, reader: &mut Reader<'_>, writer: &mut Writer<'_>) -> Option<u32> {
-        reader.take(12 + 8).ok()?;
+        reader.u32().ok()?;
+        let writes = reader.u32().ok()? & 2 != 0;
+        reader.take(4 + 8).ok()?;
         reader.opaque(64).ok()?;
         if reader.u32().ok()? == 1 {
             // The mode, and how to create it.
@@ -527,6 +532,9 @@ impl Server {
                 }
             }
             _ => {}
+        }
+        if self.denies_writing && writes {
+            return Some(10015);
         }
         self.last += 1;
         self.open.push(self.last);
