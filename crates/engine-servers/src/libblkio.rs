@@ -79,14 +79,13 @@ impl LibblkioEngine {
         })
     }
 
-    /// Why a job cannot use the device in this way.
-    fn obstacle(&self) -> Option<String> {
+    /// Why the device does not take a request for this part of it.
+    fn misfit(&self, offset: u64, length: u64) -> Option<String> {
         let Instance { alignment, most, .. } = *self.instance;
-        if !self.block.is_multiple_of(alignment) {
-            return Some(format!("bs={}: the device takes multiples of {alignment} bytes", self.block));
+        if !offset.is_multiple_of(alignment) || !length.is_multiple_of(alignment) {
+            return Some(format!("the device takes multiples of {alignment} bytes"));
         }
-        (most > 0 && self.block > most)
-            .then(|| format!("bs={}: the device takes at most {most} bytes in one request", self.block))
+        (most > 0 && length > most).then(|| format!("the device takes at most {most} bytes in one request"))
     }
 
     /// Memory of the library, until the engine is dropped.
@@ -155,7 +154,7 @@ impl Engine for LibblkioEngine {
 
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
         let obstacle = match index {
-            0 => self.obstacle(),
+            0 => self.misfit(0, self.block).map(|why| format!("bs={}: {why}", self.block)),
             _ => Some("libblkio_path= names one device, and jobs of this engine have one file".to_owned()),
         };
         self.is_stable = mode.sync || mode.dsync;
@@ -178,6 +177,11 @@ impl Engine for LibblkioEngine {
     }
 
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        if let Some(why) = self.misfit(unit.offset, unit.length) {
+            let words = format!("{} bytes at {}: {why} (bsrange, bssplit, offset)", unit.length, unit.offset);
+            self.queue.reasons.note(unit.index, &words);
+            return Queued::Completed(Err(Errno(libc::EINVAL)));
+        }
         match unit.operation {
             Operation::Read | Operation::Write => {}
             Operation::Work => return Queued::Completed(Err(Errno(libc::ENOSYS))),

@@ -153,6 +153,15 @@ fn a_disk_of_another_process_holds_what_was_written() {
         ("--rw=read --numjobs=5 --thread", "use all of its queues"),
         ("--rw=read --mem=mmap", "needs memory of its own kind for the buffers; leave mem (iomem) out"),
         ("--rw=read --bs=100", "bs=100: the device takes multiples of 512 bytes"),
+        (
+            "--rw=read --bsrange=100-3000",
+            "bytes at 0: the device takes multiples of 512 bytes (bsrange, bssplit",
+        ),
+        (
+            "--rw=read --bssplit=512/50:700/50",
+            "the device takes multiples of 512 bytes (bsrange, bssplit, offset)",
+        ),
+        ("--rw=read --offset=100 --size=1m", "4096 bytes at 100: the device takes multiples of 512 bytes"),
         ("--rw=read --libblkio_queue_size=3", "libblkio_queue_size: queue-size=3: "),
     ] {
         let refused = run(dir.path(), &library, &format!("{device} {line}"));
