@@ -25,6 +25,10 @@ const MOST_QUEUES: c_int = 64;
 /// The interval between two looks for the end of the job.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// The remedy for too many users of a device.
+const FEWER: &str =
+    "lower numjobs (or iodepth with io_submit_mode=offload, whose threads are iodepth + 1 workers)";
+
 /// What workers share an instance by.
 #[derive(Clone, Debug, PartialEq)]
 struct Key {
@@ -223,9 +227,11 @@ impl Instance {
                 added
             }
             None => {
-                let words = "the workers of this process that share the device use all of its queues; lower numjobs, or \
-                             give it more (num-queues= of qemu-storage-daemon's export)";
-                return Err((libc::EBUSY, words.to_owned()));
+                let words = format!(
+                    "the workers of this process that share the device use all of its queues; {FEWER}, or give it more \
+                     (num-queues= of qemu-storage-daemon's export)"
+                );
+                return Err((libc::EBUSY, words));
             }
         };
         // SAFETY: the instance is started.

@@ -150,7 +150,11 @@ fn a_disk_of_another_process_holds_what_was_written() {
     assert!(fs::metadata(&file).unwrap().blocks() < before, "trims give space back");
     for (line, said) in [
         ("--rw=read --numjobs=2", "a virtio device takes one client at a time; add thread=1"),
-        ("--rw=read --numjobs=5 --thread", "use all of its queues"),
+        ("--rw=read --numjobs=5 --thread", "use all of its queues; lower numjobs (or iodepth with"),
+        (
+            "--rw=read --io_submit_mode=offload --iodepth=4",
+            "(or iodepth with io_submit_mode=offload, whose threads",
+        ),
         ("--rw=read --mem=mmap", "needs memory of its own kind for the buffers; leave mem (iomem) out"),
         ("--rw=read --bs=100", "bs=100: the device takes multiples of 512 bytes"),
         (
