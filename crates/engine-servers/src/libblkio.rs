@@ -41,7 +41,7 @@ pub struct LibblkioEngine {
     defers: bool,
     /// Writes are on stable storage when they are complete.
     is_stable: bool,
-    /// Memory of the library.
+    /// Memory of the library, until the engine is dropped.
     memory: Vec<Region>,
     /// Memory of the worker that the device may use.
     mapped: Option<Region>,
@@ -86,13 +86,6 @@ impl LibblkioEngine {
             return Some(format!("the device takes multiples of {alignment} bytes"));
         }
         (most > 0 && length > most).then(|| format!("the device takes at most {most} bytes in one request"))
-    }
-
-    /// Memory of the library, until the engine is dropped.
-    fn allocate(&mut self, bytes: usize) -> Result<*mut u8, Refusal> {
-        let region = self.instance.allocate(bytes)?;
-        self.memory.push(region);
-        Ok(region.start.cast())
     }
 
     /// Puts written data on stable storage. Nothing is in flight.
@@ -166,7 +159,7 @@ impl Engine for LibblkioEngine {
 
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
         let bytes = layout.stride.saturating_mul(layout.count);
-        let mapped = self.instance.map(layout.start, bytes);
+        let mapped = self.instance.map(layout.start, bytes, &self.queue.silence);
         self.mapped = mapped.map_err(|refusal| refused(&self.instance, refusal))?;
         let units = layout.count.max(layout.depth);
         if units > self.depth {

@@ -29,7 +29,13 @@ impl Storage for LibblkioEngine {
     }
 
     fn memory(&mut self, bytes: usize) -> Option<io::Result<*mut u8>> {
-        Some(self.allocate(bytes).map_err(error_of))
+        let name = &self.instance.name;
+        let region = self.instance.allocate(bytes, &self.queue.silence);
+        let region = region.map_err(|(errno, words)| error_of((errno, format!("{name}: {words}"))));
+        Some(region.map(|region| {
+            self.memory.push(region);
+            region.start.cast()
+        }))
     }
 }
 

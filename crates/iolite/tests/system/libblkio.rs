@@ -207,8 +207,8 @@ pub fn a_process_that_dies_or_hangs_is_an_error() {
         }
     }
     // An interrupted job does not wait for a disk without a time limit.
-    let interim = "--time_based --runtime=1h --libblkio_timeout=0 --status-interval=100ms";
-    let endless = format!("--rw=randread --iodepth=8 {interim}");
+    let interim = "--time_based --runtime=1h --status-interval=100ms";
+    let endless = format!("--rw=randread --iodepth=8 --libblkio_timeout=0 {interim}");
     let mut running = begin(dir.path(), &library, &format!("{device} {endless}"));
     running.wait_until("it runs", |running| running.stdout().contains("IOPS="));
     disk.signal(libc::SIGSTOP);
@@ -221,14 +221,27 @@ pub fn a_process_that_dies_or_hangs_is_an_error() {
     running.wait().says("no answer in 10 s after the job was asked to end");
     disk.restart().unwrap();
     // Nor for its answer to the end, if nothing is in flight.
-    let mut running = begin(dir.path(), &library, &format!("{device} --rw=read --thinktime=1h {interim}"));
+    let mut running = begin(
+        dir.path(),
+        &library,
+        &format!("{device} --rw=read --thinktime=1h --libblkio_timeout=0 {interim}"),
+    );
     running.wait_until("it waits", |running| running.stdout().contains("issued rwts: total=1,"));
     disk.signal(libc::SIGSTOP);
     running.signal(libc::SIGINT);
     running.wait().says("issued rwts: total=1,");
-    // Nor does one that begins then wait for ever.
+    // Nor does one that begins then wait for ever, also if it shares the connection of another one.
     let refused = run(dir.path(), &library, &format!("{device} --rw=read --libblkio_timeout=1s")).refused();
     refused.says("no answer within 1 s (libblkio_timeout); it serves one client at a time, perhaps another");
+    disk.restart().unwrap();
+    let line = format!("{device} --rw=read --thread --libblkio_timeout=1s --exitall_on_error {interim}");
+    let other = format!("--name=other --ioengine=libblkio --bs=4k --startdelay=3s {line}");
+    let mut running = begin(dir.path(), &library, &format!("--thinktime=1h {line} {other}"));
+    running.wait_until("it waits", |running| running.stdout().contains("issued rwts: total=1,"));
+    disk.signal(libc::SIGSTOP);
+    let ended = running.wait();
+    assert_eq!(ended.code(), 1);
+    ended.says("no answer within 1 s (libblkio_timeout)");
 }
 
 #[test]
