@@ -32,7 +32,7 @@ pub struct LibblkioEngine {
     queue: Queue,
     /// The number of the queue.
     number: c_int,
-    /// A queue that is not polled, for flushes and trims of a worker whose own queue is.
+    /// A queue that is not polled, for flushes and trims of a worker whose own queue takes none.
     plain: Option<Queue>,
     /// The size of every I/O in bytes; 0 = sizes differ.
     block: u64,

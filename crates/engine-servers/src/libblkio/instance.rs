@@ -59,6 +59,7 @@ pub(super) struct Instance {
     most_regions: u64,
     can_add_queues: bool,
     is_polled: bool,
+    needs_plain_queue: bool,
     /// The connection to the process that serves the device. It belongs to the library.
     socket: Option<RawFd>,
     state: Mutex<State>,
@@ -199,6 +200,7 @@ impl Instance {
                 .map_or(u64::MAX, |most| most.saturating_sub(key.has_socket().into())),
             can_add_queues: truth(library, raw, "can-add-queues"),
             is_polled: key.is_polled,
+            needs_plain_queue: key.needs_plain_queue(),
             socket,
             state: Mutex::new(State { free: (0..count(queues)).rev().collect(), regions: Vec::new() }),
             plain: Mutex::new(0),
@@ -263,9 +265,9 @@ impl Instance {
         self.state().free.push(index);
     }
 
-    /// The first queue that is not polled, if all workers use polled ones: some drivers flush and trim there only.
+    /// The first queue that is not polled, if all workers use polled ones that take neither flushes nor trims.
     pub(super) fn plain_queue(&self) -> Option<*mut RawQueue> {
-        if !self.is_polled || int(self.library, self.raw, "num-queues").unwrap_or(0) < 1 {
+        if !self.needs_plain_queue || int(self.library, self.raw, "num-queues").unwrap_or(0) < 1 {
             return None;
         }
         // SAFETY: the instance is started, and has such a queue.
@@ -503,6 +505,11 @@ impl Key {
         }
     }
 
+    /// Whether workers flush and trim on a queue that is not polled: the kernel does neither in a ring that is polled.
+    fn needs_plain_queue(&self) -> bool {
+        self.is_polled && !self.driver.starts_with("virtio-blk-")
+    }
+
     /// Whether the driver connects to a socket of this machine.
     fn has_socket(&self) -> bool {
         self.driver == "virtio-blk-vhost-user"
@@ -575,11 +582,12 @@ impl Key {
             ));
         }
         let there_are = int(library, raw, "max-queues").unwrap_or(1).clamp(1, MOST_QUEUES);
+        let least = c_int::from(self.needs_plain_queue());
         let (plain, polled) = match (self.is_polled, truth(library, raw, "can-add-queues")) {
             (false, true) => (1, 0),
             (false, false) => (there_are, 0),
-            (true, true) => (1, 1),
-            (true, false) => (1.min(there_are - 1), 1.max(there_are - 1)),
+            (true, true) => (least, 1),
+            (true, false) => (least.min(there_are - 1), there_are - least.min(there_are - 1)),
         };
         set(library, raw, "num-queues", &plain.to_string())?;
         if polled > 0 {

@@ -118,6 +118,8 @@ pub fn trims_discard_or_write_zeros() {
         discards.code() == 0
             || discards.output().contains("libblkio_write_zeroes_on_trim writes zeros instead")
     );
+    let polled = run(dir.path(), &library, &format!("{device} --hipri --iodepth=2 --parse-only"));
+    polled.says("hipri: trims run one at a time, whatever iodepth is");
     let zeros = json(dir.path(), &library, &format!("{device} --libblkio_write_zeroes_on_trim"));
     assert_eq!(zeros.job().ios()[2], 16);
     assert!(fs::read(dir.path().join("file")).unwrap().iter().all(|&byte| byte == 0));
@@ -145,6 +147,9 @@ fn a_disk_of_another_process_holds_what_was_written() {
     ] {
         json(dir.path(), &library, &format!("{device} {line}"));
     }
+    // Trims of a queue that is polled are in flight together.
+    let polled = json(dir.path(), &library, &format!("{device} --rw=trim --iodepth=16 --hipri --size=1m"));
+    assert!(polled.job().float("iodepth_level.16") > 0.0);
     let before = fs::metadata(&file).unwrap().blocks();
     json(dir.path(), &library, &format!("{device} --rw=trim --bs=1m --iodepth=2"));
     assert!(fs::metadata(&file).unwrap().blocks() < before, "trims give space back");
