@@ -32,7 +32,7 @@ pub struct LibblkioEngine {
     queue: Queue,
     /// The number of the queue.
     number: c_int,
-    /// A queue that is not polled, for flushes and trims of a worker whose own queue is.
+    /// A queue that is not polled, for flushes and trims of a worker whose own queue takes none.
     plain: Option<Queue>,
     /// The size of every I/O in bytes; 0 = sizes differ.
     block: u64,
@@ -41,7 +41,7 @@ pub struct LibblkioEngine {
     defers: bool,
     /// Writes are on stable storage when they are complete.
     is_stable: bool,
-    /// Memory of the library.
+    /// Memory of the library, until the engine is dropped.
     memory: Vec<Region>,
     /// Memory of the worker that the device may use.
     mapped: Option<Region>,
@@ -79,21 +79,13 @@ impl LibblkioEngine {
         })
     }
 
-    /// Why a job cannot use the device in this way.
-    fn obstacle(&self) -> Option<String> {
+    /// Why the device does not take a request for this part of it.
+    fn misfit(&self, offset: u64, length: u64) -> Option<String> {
         let Instance { alignment, most, .. } = *self.instance;
-        if !self.block.is_multiple_of(alignment) {
-            return Some(format!("bs={}: the device takes multiples of {alignment} bytes", self.block));
+        if !offset.is_multiple_of(alignment) || !length.is_multiple_of(alignment) {
+            return Some(format!("the device takes multiples of {alignment} bytes"));
         }
-        (most > 0 && self.block > most)
-            .then(|| format!("bs={}: the device takes at most {most} bytes in one request", self.block))
-    }
-
-    /// Memory of the library, until the engine is dropped.
-    fn allocate(&mut self, bytes: usize) -> Result<*mut u8, Refusal> {
-        let region = self.instance.allocate(bytes)?;
-        self.memory.push(region);
-        Ok(region.start.cast())
+        (most > 0 && length > most).then(|| format!("the device takes at most {most} bytes in one request"))
     }
 
     /// Puts written data on stable storage. Nothing is in flight.
@@ -155,7 +147,7 @@ impl Engine for LibblkioEngine {
 
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
         let obstacle = match index {
-            0 => self.obstacle(),
+            0 => self.misfit(0, self.block).map(|why| format!("bs={}: {why}", self.block)),
             _ => Some("libblkio_path= names one device, and jobs of this engine have one file".to_owned()),
         };
         self.is_stable = mode.sync || mode.dsync;
@@ -167,7 +159,7 @@ impl Engine for LibblkioEngine {
 
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
         let bytes = layout.stride.saturating_mul(layout.count);
-        let mapped = self.instance.map(layout.start, bytes);
+        let mapped = self.instance.map(layout.start, bytes, &self.queue.silence);
         self.mapped = mapped.map_err(|refusal| refused(&self.instance, refusal))?;
         let units = layout.count.max(layout.depth);
         if units > self.depth {
@@ -178,6 +170,11 @@ impl Engine for LibblkioEngine {
     }
 
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        if let Some(why) = self.misfit(unit.offset, unit.length) {
+            let words = format!("{} bytes at {}: {why} (bsrange, bssplit, offset)", unit.length, unit.offset);
+            self.queue.reasons.note(unit.index, &words);
+            return Queued::Completed(Err(Errno(libc::EINVAL)));
+        }
         match unit.operation {
             Operation::Read | Operation::Write => {}
             Operation::Work => return Queued::Completed(Err(Errno(libc::ENOSYS))),

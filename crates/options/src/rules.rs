@@ -25,6 +25,7 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     settle_steady_state(job, warnings);
     settle_ranges(job, warnings);
     settle_comparisons(job, warnings);
+    settle_polled_trims(job, warnings);
     settle_syncs(job, warnings);
     settle_logs(job, warnings);
     settle_verification(job, warnings);
@@ -285,6 +286,16 @@ fn settle_comparisons(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
     };
     let message = format!("verify_mode=compare: has no effect: {why}");
     warnings.push(Diagnostic { origin: origin(job, "verify_mode"), message });
+}
+
+/// Trims of some drivers do not go through queues that are polled.
+fn settle_polled_trims(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
+    let is_polled = |own: &engines::LibblkioOptions| own.hipri && own.opens_files();
+    let is_concerned = job.engine.of().is_some_and(is_polled);
+    if is_concerned && job.pattern.rw.trims() && job.depth.iodepth > 1 {
+        let message = "hipri: trims run one at a time, whatever iodepth is, because queues that are polled do not take them";
+        warnings.push(Diagnostic { origin: origin(job, "hipri"), message: message.to_owned() });
+    }
 }
 
 /// A job that only creates, looks up or removes names writes no data that could be synced.

@@ -92,12 +92,17 @@ impl VhostUserDisk {
     pub fn restart(&mut self) -> Result<(), String> {
         self.kill();
         let _ = fs::remove_file(&self.socket);
-        let socket = self.socket.display();
+        // The daemon's own name of its socket is another one than that in job files, as with any process that was started
+        // elsewhere: the kernel reports such names as they were bound.
+        let (directory, name) = (self.socket.parent(), self.socket.file_name());
+        let (directory, name) = directory.zip(name).ok_or("the socket has no directory")?;
         let mut command = Command::new("qemu-storage-daemon");
+        command.current_dir(directory);
         command.arg("--blockdev").arg(format!("node-name=disk,{}", self.storage));
         command.arg("--export").arg(format!(
-            "type=vhost-user-blk,id=export,node-name=disk,writable=on,num-queues={},addr.type=unix,addr.path={socket}",
-            VhostUserDisk::QUEUES
+            "type=vhost-user-blk,id=export,node-name=disk,writable=on,num-queues={},addr.type=unix,addr.path={}",
+            VhostUserDisk::QUEUES,
+            name.display()
         ));
         // The socket is bound before it listens.
         let listens = || UnixStream::connect(&self.socket).is_ok();

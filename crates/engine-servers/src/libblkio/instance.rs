@@ -10,9 +10,11 @@ use iolite_engine::{EngineConfig, EngineError, LAST_WAIT, is_asked_to_stop};
 use iolite_options::engines::{BlkioProperties, LibblkioOptions};
 use iolite_types::describe_errno;
 use libc::{c_int, c_void};
-use std::ffi::CString;
-use std::io;
+use std::ffi::{CString, OsString};
+use std::fs::DirEntry;
 use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -24,6 +26,10 @@ const MOST_QUEUES: c_int = 64;
 
 /// The interval between two looks for the end of the job.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// The remedy for too many users of a device.
+const FEWER: &str =
+    "lower numjobs (or iodepth with io_submit_mode=offload, whose threads are iodepth + 1 workers)";
 
 /// What workers share an instance by.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,8 +55,11 @@ pub(super) struct Instance {
     needs_regions: bool,
     needs_descriptor: bool,
     region_alignment: usize,
+    /// The most regions that workers may have.
+    most_regions: u64,
     can_add_queues: bool,
     is_polled: bool,
+    needs_plain_queue: bool,
     /// The connection to the process that serves the device. It belongs to the library.
     socket: Option<RawFd>,
     state: Mutex<State>,
@@ -89,6 +98,9 @@ enum Known {
     /// Those who waited fail as well, at once; those who come later try again.
     Failed(Refusal),
 }
+
+/// Held by the worker that connects to a socket of this machine, so that the connection that appears meanwhile is its own.
+static CONNECTING: Mutex<()> = Mutex::new(());
 
 /// The instances of this process.
 static SHARED: Mutex<Vec<(Key, Arc<Shared>)>> = Mutex::new(Vec::new());
@@ -149,10 +161,13 @@ impl Instance {
             Known::Failed(refusal) => return Err(refused(refusal.clone())),
             Known::Nothing => {}
         }
+        // (Whoever waits for its turn has all of its time left.)
+        let turn = key.has_socket().then(|| CONNECTING.lock().unwrap_or_else(PoisonError::into_inner));
         let silence = ServerTimeout::new("libblkio_timeout", options.libblkio_timeout);
         let of_thread = key.clone();
         let started = within(silence, options.is_alone(), move || of_thread.start(library))
-            .and_then(|started| Instance::new(library, started.0, &key, name.clone()));
+            .map(|started| Instance::new(library, started, &key, name.clone()));
+        drop(turn);
         match started {
             Ok(instance) => {
                 let instance = Arc::new(instance);
@@ -167,13 +182,11 @@ impl Instance {
         }
     }
 
-    fn new(library: &'static Library, raw: *mut Raw, key: &Key, name: String) -> Result<Instance, Refusal> {
+    fn new(library: &'static Library, Started { raw, socket }: Started, key: &Key, name: String) -> Instance {
         let count = |name| int(library, raw, name).unwrap_or(0);
         let size = |name| u64::try_from(int(library, raw, name).unwrap_or(0)).unwrap_or(0);
-        let path = key.path();
-        let is_local = key.driver == "virtio-blk-vhost-user";
         let queues = if key.is_polled { "num-poll-queues" } else { "num-queues" };
-        Ok(Instance {
+        Instance {
             library,
             raw,
             name,
@@ -182,13 +195,17 @@ impl Instance {
             needs_regions: truth(library, raw, "needs-mem-regions"),
             needs_descriptor: truth(library, raw, "needs-mem-region-fd"),
             region_alignment: number(library, raw, "mem-region-alignment").unwrap_or(1).max(1) as usize,
+            // (The library counts the region of its own queues, which a process that serves a socket has to map too.)
+            most_regions: number(library, raw, "max-mem-regions")
+                .map_or(u64::MAX, |most| most.saturating_sub(key.has_socket().into())),
             can_add_queues: truth(library, raw, "can-add-queues"),
             is_polled: key.is_polled,
-            socket: path.filter(|_| is_local).and_then(connection_to),
+            needs_plain_queue: key.needs_plain_queue(),
+            socket,
             state: Mutex::new(State { free: (0..count(queues)).rev().collect(), regions: Vec::new() }),
             plain: Mutex::new(0),
             is_abandoned: AtomicBool::new(false),
-        })
+        }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -223,9 +240,11 @@ impl Instance {
                 added
             }
             None => {
-                let words = "the workers of this process that share the device use all of its queues; lower numjobs, or \
-                             give it more (num-queues= of qemu-storage-daemon's export)";
-                return Err((libc::EBUSY, words.to_owned()));
+                let words = format!(
+                    "the workers of this process that share the device use all of its queues; {FEWER}, or give it more \
+                     (num-queues= of qemu-storage-daemon's export)"
+                );
+                return Err((libc::EBUSY, words));
             }
         };
         // SAFETY: the instance is started.
@@ -246,9 +265,9 @@ impl Instance {
         self.state().free.push(index);
     }
 
-    /// The first queue that is not polled, if all workers use polled ones: some drivers flush and trim there only.
+    /// The first queue that is not polled, if all workers use polled ones that take neither flushes nor trims.
     pub(super) fn plain_queue(&self) -> Option<*mut RawQueue> {
-        if !self.is_polled || int(self.library, self.raw, "num-queues").unwrap_or(0) < 1 {
+        if !self.needs_plain_queue || int(self.library, self.raw, "num-queues").unwrap_or(0) < 1 {
             return None;
         }
         // SAFETY: the instance is started, and has such a queue.
@@ -258,8 +277,8 @@ impl Instance {
     /// Memory of the kind that the driver likes, for the device to use. It begins at a page, and is zero.
     ///
     /// # Errors
-    /// There is not enough memory, or the device takes no more regions.
-    pub(super) fn allocate(&self, bytes: usize) -> Result<Region, Refusal> {
+    /// There is not enough memory, the device takes no more regions, or it does not answer.
+    pub(super) fn allocate(&self, bytes: usize, silence: &ServerTimeout) -> Result<Region, Refusal> {
         let bytes = bytes
             .checked_next_multiple_of(self.region_alignment.max(iolite_os::memory::page_size()))
             .ok_or_else(|| (libc::ENOMEM, format!("no memory for {bytes} bytes of buffers")))?;
@@ -271,16 +290,13 @@ impl Instance {
             let words = format!("no memory for {bytes} bytes of buffers: {}", self.library.error());
             return Err((-made, words));
         }
-        // SAFETY: the instance is started, and the region its own.
-        let mapped = unsafe { (self.library.map)(self.raw, &raw const region) };
-        if mapped < 0 {
-            let words = self.not_mapped();
-            // SAFETY: the region is not mapped.
+        // SAFETY: the region is the instance's own, and stays until the engine has freed it.
+        let mapped = unsafe { self.offer(region, &mut state, silence) };
+        if mapped.is_err() {
+            // SAFETY: no request uses the region. (A process that takes it late has mapped it for itself.)
             unsafe { (self.library.free)(self.raw, &raw const region) };
-            return Err((-mapped, words));
         }
-        state.regions.push(region);
-        Ok(region)
+        mapped.map(|()| region)
     }
 
     /// Frees memory that no request in flight uses.
@@ -295,8 +311,13 @@ impl Instance {
     /// Lets the device use this memory of the worker. `None` = it may already, or need not be asked.
     ///
     /// # Errors
-    /// The driver cannot use memory of this kind.
-    pub(super) fn map(&self, start: *mut u8, bytes: usize) -> Result<Option<Region>, Refusal> {
+    /// The driver cannot use memory of this kind, the device takes no more regions, or it does not answer.
+    pub(super) fn map(
+        &self,
+        start: *mut u8,
+        bytes: usize,
+        silence: &ServerTimeout,
+    ) -> Result<Option<Region>, Refusal> {
         let mut state = self.state();
         let (first, end) = (start.addr(), start.addr().saturating_add(bytes));
         let is_within = |region: &Region| {
@@ -314,13 +335,45 @@ impl Instance {
         let first = first - first % self.region_alignment;
         let length = (end - first).next_multiple_of(self.region_alignment);
         let region = Region { start: start.with_addr(first).cast(), length, ..NO_REGION };
-        // SAFETY: the instance is started, and the memory stays until the engine has unmapped it.
+        // SAFETY: the memory stays until the engine has unmapped it.
+        unsafe { self.offer(region, &mut state, silence) }.map(|()| Some(region))
+    }
+
+    /// Asks the device to use this region.
+    ///
+    /// # Safety
+    /// The region is valid until it is unmapped.
+    unsafe fn offer(
+        &self,
+        region: Region,
+        state: &mut State,
+        silence: &ServerTimeout,
+    ) -> Result<(), Refusal> {
+        if self.is_abandoned.load(Relaxed) {
+            // (Each of many workers would wait anew.)
+            return Err((libc::ETIMEDOUT, "the device no longer answers".to_owned()));
+        }
+        let most = self.most_regions;
+        if state.regions.len() as u64 >= most {
+            // (A process that is asked all the same ends the connection of all workers.)
+            let words = format!("the device takes the buffers of {most} workers; {FEWER}");
+            return Err((libc::EBUSY, words));
+        }
+        let limit = silence.limit();
+        self.limit_waits(limit);
+        let begun = Instant::now();
+        // SAFETY: the instance is started, this is the only call about it, and the caller promises the rest.
         match unsafe { (self.library.map)(self.raw, &raw const region) } {
             0.. => {
                 state.regions.push(region);
-                Ok(Some(region))
+                Ok(())
             }
-            result => Err((-result, self.not_mapped())),
+            // (The library gives the same error number for all errors.)
+            _ if limit.is_some_and(|limit| begun.elapsed() >= limit) => {
+                self.abandon();
+                Err((libc::ETIMEDOUT, silence.words()))
+            }
+            result => Err((-result, format!("the device cannot use the buffers: {}", self.library.error()))),
         }
     }
 
@@ -331,7 +384,7 @@ impl Instance {
         if self.is_abandoned.load(Relaxed) {
             return;
         }
-        self.limit_waits();
+        self.limit_waits(Some(LAST_WAIT));
         let begun = Instant::now();
         // SAFETY: the region is mapped, and no request in flight uses it.
         unsafe { (self.library.unmap)(self.raw, ptr::from_ref(region)) };
@@ -341,22 +394,20 @@ impl Instance {
         }
     }
 
-    /// Limits how long the library waits for answers of the process that serves the device. It has no limit of its own, and
-    /// waits also when memory is unmapped and when the instance is destroyed.
-    fn limit_waits(&self) {
+    /// Limits how long the library waits for each answer of the process that serves the device (`None` = for ever). It has
+    /// no limit of its own, and waits when memory is mapped and unmapped, and when the instance is destroyed.
+    fn limit_waits(&self, limit: Option<Duration>) {
         let Some(fd) = self.socket else { return };
-        let limit = libc::timeval { tv_sec: LAST_WAIT.as_secs() as libc::time_t, tv_usec: 0 };
-        let length = size_of_val(&limit) as libc::socklen_t;
-        // SAFETY: the value is valid for reading its length. (A failure leaves the library without a limit.)
-        unsafe {
-            libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, (&raw const limit).cast(), length)
+        let limit = limit.unwrap_or_default();
+        let limit = libc::timeval {
+            tv_sec: limit.as_secs() as libc::time_t,
+            tv_usec: limit.subsec_micros() as libc::suseconds_t,
         };
-    }
-
-    fn not_mapped(&self) -> String {
-        let most = number(self.library, self.raw, "max-mem-regions").unwrap_or(0);
-        let words = self.library.error();
-        format!("the device cannot use the buffers: {words} (it takes the memory of {most} workers)")
+        let length = size_of_val(&limit) as libc::socklen_t;
+        for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
+            // SAFETY: the value is valid for reading its length. (A failure leaves the library without a limit.)
+            unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, option, (&raw const limit).cast(), length) };
+        }
     }
 
     /// Whether the process that serves the device is gone.
@@ -378,7 +429,7 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         if !self.is_abandoned.load(Relaxed) {
-            self.limit_waits();
+            self.limit_waits(Some(LAST_WAIT));
             // SAFETY: nothing is in flight, and the instance is not used after this.
             unsafe { (self.library.destroy)(&raw mut self.raw) };
         }
@@ -389,7 +440,11 @@ const NO_REGION: Region =
     Region { start: ptr::null_mut::<c_void>(), length: 0, iova: 0, offset: 0, descriptor: -1, flags: 0 };
 
 /// A started instance on its way to the worker.
-struct Started(*mut Raw);
+struct Started {
+    raw: *mut Raw,
+    /// Its connection to the process that serves the device.
+    socket: Option<RawFd>,
+}
 
 // SAFETY: the library may be called from any thread.
 unsafe impl Send for Started {}
@@ -450,6 +505,16 @@ impl Key {
         }
     }
 
+    /// Whether workers flush and trim on a queue that is not polled: the kernel does neither in a ring that is polled.
+    fn needs_plain_queue(&self) -> bool {
+        self.is_polled && !self.driver.starts_with("virtio-blk-")
+    }
+
+    /// Whether the driver connects to a socket of this machine.
+    fn has_socket(&self) -> bool {
+        self.driver == "virtio-blk-vhost-user"
+    }
+
     fn path(&self) -> Option<&str> {
         let set = self.pre_connect.iter().rev().find(|(name, _)| name == "path").map(|(_, path)| path);
         let given = || self.before_connect.iter().find(|(name, _)| *name == "path").map(|(_, path)| path);
@@ -471,26 +536,30 @@ impl Key {
             );
             return Err((-made, words));
         }
-        let started = self.configure(library, raw);
-        if started.is_err() {
+        let socket = self.configure(library, raw);
+        if socket.is_err() {
             // SAFETY: the instance exists, and is not used after this.
             unsafe { (library.destroy)(&raw mut raw) };
         }
-        started.map(|()| Started(raw))
+        socket.map(|socket| Started { raw, socket })
     }
 
-    fn configure(&self, library: &Library, raw: *mut Raw) -> Result<(), Refusal> {
+    /// Connects the driver, starts it, and gives its connection to the process that serves the device, where there is one.
+    fn configure(&self, library: &Library, raw: *mut Raw) -> Result<Option<RawFd>, Refusal> {
         for (name, value) in &self.before_connect {
             set(library, raw, name, value).map_err(|refusal| about(option_of(name), refusal))?;
         }
         for (name, value) in &self.pre_connect {
             set(library, raw, name, value).map_err(|refusal| about("libblkio_pre_connect_props", refusal))?;
         }
+        let before = if self.has_socket() { connections() } else { Vec::new() };
         // SAFETY: the instance exists.
         let connected = unsafe { (library.connect)(raw) };
         if connected < 0 {
             return Err(self.not_connected(-connected, &library.error()));
         }
+        let path = self.path().filter(|_| self.has_socket());
+        let socket = path.and_then(|path| new_connection(&before, path));
         self.ask_for_queues(library, raw)?;
         for (name, value) in &self.before_start {
             set(library, raw, name, value).map_err(|refusal| about(option_of(name), refusal))?;
@@ -500,7 +569,7 @@ impl Key {
         }
         // SAFETY: the instance is connected.
         match unsafe { (library.start)(raw) } {
-            0.. => Ok(()),
+            0.. => Ok(socket),
             result => Err((-result, format!("the driver cannot be started: {}", library.error()))),
         }
     }
@@ -513,11 +582,12 @@ impl Key {
             ));
         }
         let there_are = int(library, raw, "max-queues").unwrap_or(1).clamp(1, MOST_QUEUES);
+        let least = c_int::from(self.needs_plain_queue());
         let (plain, polled) = match (self.is_polled, truth(library, raw, "can-add-queues")) {
             (false, true) => (1, 0),
             (false, false) => (there_are, 0),
-            (true, true) => (1, 1),
-            (true, false) => (1.min(there_are - 1), 1.max(there_are - 1)),
+            (true, true) => (least, 1),
+            (true, false) => (least.min(there_are - 1), there_are - least.min(there_are - 1)),
         };
         set(library, raw, "num-queues", &plain.to_string())?;
         if polled > 0 {
@@ -601,24 +671,86 @@ fn number(library: &Library, raw: *mut Raw, name: &str) -> Result<u64, i32> {
     }
 }
 
-/// The descriptor of this process that is connected to the socket with this path.
-fn connection_to(path: &str) -> Option<RawFd> {
-    let open = std::fs::read_dir("/proc/self/fd").ok()?;
-    let all = open.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    all.filter(|&fd| peer_of(fd).is_ok_and(|peer| peer == path.as_bytes())).max()
+/// A Unix socket of this process that is connected to one with a name.
+struct Connection {
+    /// As the kernel names it: `socket:[INODE]`.
+    inode: PathBuf,
+    fd: RawFd,
+    /// The name by which the other end was bound.
+    peer: PathBuf,
 }
 
-/// The path of the socket at the other end of a connection.
-fn peer_of(fd: RawFd) -> io::Result<Vec<u8>> {
+/// All of them.
+fn connections() -> Vec<Connection> {
+    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let connection = |entry: DirEntry| {
+        let fd = entry.file_name().to_str()?.parse().ok()?;
+        Some(Connection { peer: peer_of(fd)?, inode: entry.path().read_link().ok()?, fd })
+    };
+    open.filter_map(connection).collect()
+}
+
+/// The descriptor of the connection to the socket with this path, which the library has made since then; `None` = it cannot
+/// be told from others.
+///
+/// The name of its peer may be another path to the socket: the server may have bound it relative to its own directory, or
+/// through links. If threads of other engines have connected to sockets meanwhile, those with another file name are theirs.
+fn new_connection(before: &[Connection], path: &str) -> Option<RawFd> {
+    let mut new = connections();
+    new.retain(|new| before.iter().all(|old| old.inode != new.inode));
+    if new.len() > 1 {
+        let path = Path::new(path).canonicalize().unwrap_or_default();
+        new.retain(|new| new.peer.file_name() == path.file_name());
+    }
+    match new[..] {
+        [Connection { fd, .. }] => Some(fd),
+        _ => None,
+    }
+}
+
+/// The path to which the socket at the other end of a connection was bound.
+fn peer_of(fd: RawFd) -> Option<PathBuf> {
     // SAFETY: zero is a valid value of all of it.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
     let mut length = size_of_val(&address) as libc::socklen_t;
     // SAFETY: the address is valid for writing its length.
-    if unsafe { libc::getpeername(fd, (&raw mut address).cast(), &raw mut length) } != 0 {
-        return Err(io::Error::last_os_error());
+    let got = unsafe { libc::getpeername(fd, (&raw mut address).cast(), &raw mut length) };
+    let path: Vec<u8> =
+        address.sun_path.iter().map(|&byte| byte as u8).take_while(|&byte| byte != 0).collect();
+    let is_named = got == 0 && i32::from(address.sun_family) == libc::AF_UNIX && !path.is_empty();
+    is_named.then(|| OsString::from_vec(path).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    #[test]
+    fn a_connection_is_found_by_any_path_to_its_socket() {
+        let dir = tempfile::tempdir().unwrap();
+        let [disk, link, other, inner] =
+            ["disk.blkio", "link.blkio", "other.blkio", "inner"].map(|name| dir.path().join(name));
+        std::fs::create_dir(&inner).unwrap();
+        let same_name = inner.join("disk.blkio");
+        let listeners = [&disk, &other, &same_name].map(|path| UnixListener::bind(path).unwrap());
+        std::os::unix::fs::symlink("disk.blkio", &link).unwrap();
+        let earlier = UnixStream::connect(&disk).unwrap();
+        let before = connections();
+        assert!(before.iter().any(|one| one.fd == earlier.as_raw_fd() && one.peer == disk));
+        let found = |path: &Path| new_connection(&before, path.to_str().unwrap());
+        let made = UnixStream::connect(&disk).unwrap();
+        for path in [&disk, &link, &inner.join("../disk.blkio")] {
+            assert_eq!(found(path), Some(made.as_raw_fd()), "{}", path.display());
+        }
+        // (Other tests may connect, too.)
+        let _elsewhere = UnixStream::connect(&other).unwrap();
+        for path in [&disk, &link, &inner.join("../disk.blkio")] {
+            assert_eq!(found(path), Some(made.as_raw_fd()), "{}", path.display());
+        }
+        let _alike = UnixStream::connect(&same_name).unwrap();
+        assert_eq!(found(&disk), None, "nobody can tell");
+        drop(listeners);
     }
-    if i32::from(address.sun_family) != libc::AF_UNIX {
-        return Err(io::Error::from_raw_os_error(libc::EAFNOSUPPORT));
-    }
-    Ok(address.sun_path.iter().map(|&byte| byte as u8).take_while(|&byte| byte != 0).collect())
 }

@@ -57,7 +57,7 @@ pub(super) struct Queue {
     first_mark: usize,
     /// Nothing has been completed since `silence` heard the device last.
     is_quiet: bool,
-    silence: ServerTimeout,
+    pub(super) silence: ServerTimeout,
     /// Why the device can no longer be used.
     failure: Option<(i32, String)>,
     /// Why units have failed.

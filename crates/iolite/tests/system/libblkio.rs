@@ -118,6 +118,8 @@ pub fn trims_discard_or_write_zeros() {
         discards.code() == 0
             || discards.output().contains("libblkio_write_zeroes_on_trim writes zeros instead")
     );
+    let polled = run(dir.path(), &library, &format!("{device} --hipri --iodepth=2 --parse-only"));
+    polled.says("hipri: trims run one at a time, whatever iodepth is");
     let zeros = json(dir.path(), &library, &format!("{device} --libblkio_write_zeroes_on_trim"));
     assert_eq!(zeros.job().ios()[2], 16);
     assert!(fs::read(dir.path().join("file")).unwrap().iter().all(|&byte| byte == 0));
@@ -145,14 +147,30 @@ fn a_disk_of_another_process_holds_what_was_written() {
     ] {
         json(dir.path(), &library, &format!("{device} {line}"));
     }
+    // Trims of a queue that is polled are in flight together.
+    let polled = json(dir.path(), &library, &format!("{device} --rw=trim --iodepth=16 --hipri --size=1m"));
+    assert!(polled.job().float("iodepth_level.16") > 0.0);
     let before = fs::metadata(&file).unwrap().blocks();
     json(dir.path(), &library, &format!("{device} --rw=trim --bs=1m --iodepth=2"));
     assert!(fs::metadata(&file).unwrap().blocks() < before, "trims give space back");
     for (line, said) in [
         ("--rw=read --numjobs=2", "a virtio device takes one client at a time; add thread=1"),
-        ("--rw=read --numjobs=5 --thread", "use all of its queues"),
+        ("--rw=read --numjobs=5 --thread", "use all of its queues; lower numjobs (or iodepth with"),
+        (
+            "--rw=read --io_submit_mode=offload --iodepth=4",
+            "(or iodepth with io_submit_mode=offload, whose threads",
+        ),
         ("--rw=read --mem=mmap", "needs memory of its own kind for the buffers; leave mem (iomem) out"),
         ("--rw=read --bs=100", "bs=100: the device takes multiples of 512 bytes"),
+        (
+            "--rw=read --bsrange=100-3000",
+            "bytes at 0: the device takes multiples of 512 bytes (bsrange, bssplit",
+        ),
+        (
+            "--rw=read --bssplit=512/50:700/50",
+            "the device takes multiples of 512 bytes (bsrange, bssplit, offset)",
+        ),
+        ("--rw=read --offset=100 --size=1m", "4096 bytes at 100: the device takes multiples of 512 bytes"),
         ("--rw=read --libblkio_queue_size=3", "libblkio_queue_size: queue-size=3: "),
     ] {
         let refused = run(dir.path(), &library, &format!("{device} {line}"));
@@ -194,8 +212,8 @@ pub fn a_process_that_dies_or_hangs_is_an_error() {
         }
     }
     // An interrupted job does not wait for a disk without a time limit.
-    let interim = "--time_based --runtime=1h --libblkio_timeout=0 --status-interval=100ms";
-    let endless = format!("--rw=randread --iodepth=8 {interim}");
+    let interim = "--time_based --runtime=1h --status-interval=100ms";
+    let endless = format!("--rw=randread --iodepth=8 --libblkio_timeout=0 {interim}");
     let mut running = begin(dir.path(), &library, &format!("{device} {endless}"));
     running.wait_until("it runs", |running| running.stdout().contains("IOPS="));
     disk.signal(libc::SIGSTOP);
@@ -208,14 +226,27 @@ pub fn a_process_that_dies_or_hangs_is_an_error() {
     running.wait().says("no answer in 10 s after the job was asked to end");
     disk.restart().unwrap();
     // Nor for its answer to the end, if nothing is in flight.
-    let mut running = begin(dir.path(), &library, &format!("{device} --rw=read --thinktime=1h {interim}"));
+    let mut running = begin(
+        dir.path(),
+        &library,
+        &format!("{device} --rw=read --thinktime=1h --libblkio_timeout=0 {interim}"),
+    );
     running.wait_until("it waits", |running| running.stdout().contains("issued rwts: total=1,"));
     disk.signal(libc::SIGSTOP);
     running.signal(libc::SIGINT);
     running.wait().says("issued rwts: total=1,");
-    // Nor does one that begins then wait for ever.
+    // Nor does one that begins then wait for ever, also if it shares the connection of another one.
     let refused = run(dir.path(), &library, &format!("{device} --rw=read --libblkio_timeout=1s")).refused();
     refused.says("no answer within 1 s (libblkio_timeout); it serves one client at a time, perhaps another");
+    disk.restart().unwrap();
+    let line = format!("{device} --rw=read --thread --libblkio_timeout=1s --exitall_on_error {interim}");
+    let other = format!("--name=other --ioengine=libblkio --bs=4k --startdelay=3s {line}");
+    let mut running = begin(dir.path(), &library, &format!("--thinktime=1h {line} {other}"));
+    running.wait_until("it waits", |running| running.stdout().contains("issued rwts: total=1,"));
+    disk.signal(libc::SIGSTOP);
+    let ended = running.wait();
+    assert_eq!(ended.code(), 1);
+    ended.says("no answer within 1 s (libblkio_timeout)");
 }
 
 #[test]

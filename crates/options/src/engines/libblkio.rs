@@ -12,7 +12,7 @@ pub enum BlkioWait {
     /// In the library, which sleeps.
     #[default]
     Block,
-    /// On the descriptor on which the library announces completions.
+    /// In poll(2), on the descriptor on which the library announces completions.
     Eventfd,
     /// It asks the library again and again.
     Loop,
@@ -46,7 +46,8 @@ own_options! {
         pub libblkio_wait_mode: BlkioWait,
         /// The library announces completions on its descriptor, even if nobody waits there.
         pub libblkio_force_enable_completion_eventfd: bool,
-        /// The longest time without a completion while I/Os are in flight, in microseconds; 0 = no limit.
+        /// The longest time without a completion while I/Os are in flight, without an answer about memory, and until the
+    /// driver is connected, in microseconds; 0 = no limit.
         pub libblkio_timeout: u64,
     }
 }
@@ -197,7 +198,7 @@ static WAIT_MODE: Definition = option("libblkio_wait_mode", Kind::Str, "How to w
     .default("block")
     .keywords(&[
         ("block", "In the library"),
-        ("eventfd", "By read(2) on the completion eventfd"),
+        ("eventfd", "By poll(2) on the completion eventfd"),
         ("loop", "By asking again and again"),
     ])
     .lands_in_engine(|own, given| {
@@ -217,7 +218,7 @@ static FORCE_EVENTFD: Definition = option(
 static TIMEOUT: Definition = option(
     "libblkio_timeout",
     Kind::Time,
-    "The longest time without a completion, or until the driver is connected; 0 = no limit",
+    "The longest time without a completion or answer, or until the driver is connected; 0 = no limit",
 )
 .default("60s")
 .lands_in_engine(|own, given| {
