@@ -515,6 +515,24 @@ fn submitting_threads_have_memory_for_one_block_each() {
 }
 
 #[test]
+fn options_without_effect_are_reported() {
+    let dir = scratch();
+    or_skip!(libraries(dir.path()));
+    let told = |line: &str| run(dir.path(), &[], &format!("--rw=write {line}")).ok().output();
+    for option in ["--refill_buffers", "--scramble_buffers=1", "--dedupe_percentage=50"] {
+        for way in ["--direct=1", "--cuda_io=posix"] {
+            let says =
+                |more: &str| told(&format!("{way} {option} {more}")).contains("has no effect without verify");
+            assert!(says("") && !says("--verify=crc32c"), "{option} {way}");
+        }
+    }
+    assert!(!told("--direct=1").contains("no effect"), "defaults are not given");
+    let deep = told("--cuda_io=posix --iodepth=8");
+    assert!(deep.contains("iodepth=8: ioengine=libcufile is synchronous, its depth is always 1"), "{deep}");
+    assert!(!told("--cuda_io=posix --iodepth=8 --io_submit_mode=offload").contains("synchronous"));
+}
+
+#[test]
 fn threads_share_the_driver() {
     let dir = scratch();
     or_skip!(libraries(dir.path()));
