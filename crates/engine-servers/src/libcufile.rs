@@ -1,7 +1,7 @@
 //! `libcufile` and `libhipfile`: files and memory of GPUs of NVIDIA and of AMD. Both vendors have the same interface by other
 //! names ([`library`]).
 //!
-//! Each unit has memory on the GPU of its worker, as large as its buffer. Directly (`cuda_io=cufile`, `hip_io=hipfile`), the
+//! Each unit in flight has memory on the GPU of its worker, as large as its buffer. Directly (`cuda_io=cufile`, `hip_io=hipfile`), the
 //! library moves data between file and GPU; buffers of the machine take part only where data is verified, and when the
 //! job begins, so that the GPU's memory has the content of buffers. With `posix`, data goes through the buffer: what
 //! applications do without the library. With a depth, requests of libcufile go in batches ([`batches`]).
@@ -10,9 +10,10 @@ mod batches;
 mod gpu;
 mod library;
 
-use self::batches::{Batches, errno_of};
+use self::batches::Batches;
 use self::gpu::Gpu;
 use self::library::{Cufile, Description, FileLibrary, Request, Vendor};
+use crate::server_timeout::ServerTimeout;
 use iolite_engine::by_index::{ByIndex, Reasons};
 use iolite_engine::file::Files;
 use iolite_engine::library::Handle;
@@ -29,11 +30,12 @@ use std::ptr;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-/// The engine.
-pub struct LibcufileEngine {
+/// The engine. It is synchronous where no requests go in batches: with AMD's library, and through memory.
+pub struct LibcufileEngine<const SYNCHRONOUS: bool> {
     files: Files,
     /// Of which the library knows.
     handles: ByIndex<usize>,
+    /// `None` = each unit is complete when [`Engine::queue`] returns.
     batches: Option<Batches>,
     vendor: &'static Vendor,
     /// `None` = data goes through memory of the machine.
@@ -51,7 +53,7 @@ pub struct LibcufileEngine {
 }
 
 // SAFETY: the pointers are to buffers of the worker, which moves with the engine.
-unsafe impl Send for LibcufileEngine {}
+unsafe impl<const SYNCHRONOUS: bool> Send for LibcufileEngine<SYNCHRONOUS> {}
 
 /// The library, open. A process opens it once: the first of its workers opens it, and the last one closes it.
 struct Opened(&'static Vendor, &'static Cufile);
@@ -80,7 +82,7 @@ impl Drop for Opened {
     }
 }
 
-impl LibcufileEngine {
+impl<const SYNCHRONOUS: bool> LibcufileEngine<SYNCHRONOUS> {
     /// Makes an engine, and opens its GPU.
     ///
     /// # Errors
@@ -97,11 +99,15 @@ impl LibcufileEngine {
             Opened::open(vendor, &library.calls).map_err(|why| vendor.refused(libc::ENODEV, why))
         };
         let cufile = library.map(opened).transpose()?;
-        let batching = library.and_then(|library| library.batching.as_ref()).filter(|_| config.depth > 1);
+        let batching = library.and_then(|library| library.batching.as_ref());
+        let batches = batching.filter(|_| !SYNCHRONOUS && config.depth > 1).map(|calls| {
+            let silence = ServerTimeout::new("libcufile_timeout", options.libcufile_timeout);
+            Batches::new(vendor, calls, config.depth, silence)
+        });
         Ok(LibcufileEngine {
             files: Files::new(config),
             handles: ByIndex::with_room(config.files),
-            batches: batching.map(|calls| Batches::new(vendor, calls, config.depth)),
+            batches,
             vendor,
             cufile,
             gpu,
@@ -120,9 +126,10 @@ impl LibcufileEngine {
         self.batches.as_ref().is_some_and(Batches::is_abandoned)
     }
 
-    /// The place of a unit's memory on the GPU.
+    /// The place of a unit's memory on the GPU. Without batches, units share one place, one after the other: a thread that
+    /// submits (`io_submit_mode=offload`) is told of all units of the job, but has one in flight.
     fn place(&self, unit: u32) -> usize {
-        unit as usize * self.stride
+        if self.batches.is_some() { unit as usize * self.stride } else { 0 }
     }
 
     /// Moves the data of a unit in this call.
@@ -152,7 +159,7 @@ impl LibcufileEngine {
                 0.. => moved as u64,
                 // The system has refused it.
                 -1 => return Err((Errno::last(), None)),
-                error => return Err((errno_of(error), Some(self.vendor.in_words(-error as i32)))),
+                error => return Err(self.vendor.failure(error)),
             };
             if !is_write && self.verifies {
                 self.gpu.get(place as usize, unit.buffer, bytes as usize).map_err(of_copy)?;
@@ -188,15 +195,14 @@ impl LibcufileEngine {
 
     fn note(&mut self, unit: u32, refusal: Result<u64, (Errno, Option<String>)>) -> Outcome {
         refusal.map_err(|(errno, words)| {
-            self.reasons.take(unit);
             words.into_iter().for_each(|words| self.reasons.note(unit, &words));
             errno
         })
     }
 }
 
-impl Engine for LibcufileEngine {
-    const SYNCHRONOUS: bool = false;
+impl<const SYNCHRONOUS: bool> Engine for LibcufileEngine<SYNCHRONOUS> {
+    const SYNCHRONOUS: bool = SYNCHRONOUS;
 
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
         let descriptor = self.files.open(index, spec, mode)?;
@@ -234,11 +240,11 @@ impl Engine for LibcufileEngine {
         /// The library wants this for transfers without copies.
         const ALIGNMENT: usize = 4096;
         self.stride = layout.stride.next_multiple_of(ALIGNMENT);
-        let units = layout.count.max(layout.depth);
+        let units = if self.batches.is_some() { layout.count.max(layout.depth) } else { 1 };
         self.flights = vec![(false, ptr::null_mut()); units];
         let bytes = self.stride.saturating_mul(units);
         self.gpu.allocate(bytes)?;
-        for unit in 0..layout.count {
+        for unit in 0..layout.count.min(units) {
             let buffer = layout.start.wrapping_add(unit * layout.stride);
             // SAFETY: the worker has a buffer for each unit, and so has the GPU.
             let copied = unsafe { self.gpu.put(unit * self.stride, buffer, layout.stride) };
@@ -263,6 +269,8 @@ impl Engine for LibcufileEngine {
             let waits = self.batches.as_ref().is_some_and(|batches| !batches.is_empty());
             return if waits { Queued::Busy } else { Queued::Completed(self.files.control(unit)) };
         }
+        // What an earlier failure of this unit was does not explain the next one.
+        self.reasons.take(unit.index);
         let is_write = unit.operation == Operation::Write;
         let (place, length) = (self.place(unit.index), unit.length as usize);
         if self.batches.is_none() {
@@ -301,7 +309,7 @@ impl Engine for LibcufileEngine {
     }
 
     fn commit(&mut self) -> Result<usize, Errno> {
-        Ok(self.batches.as_mut().map_or(0, Batches::submit))
+        Ok(self.batches.as_mut().map_or(0, |batches| batches.submit(&mut self.reasons)))
     }
 
     fn reap(
@@ -313,7 +321,7 @@ impl Engine for LibcufileEngine {
     ) -> Result<(), Errno> {
         let Some(batches) = &mut self.batches else { return Ok(()) };
         let before = done.len();
-        batches.reap(min, max, timeout, done)?;
+        batches.reap(min, max, timeout, done, &mut self.reasons);
         for completion in &mut done[before..] {
             let unit = completion.unit;
             let (reads, buffer) =
@@ -335,8 +343,7 @@ impl Engine for LibcufileEngine {
     }
 
     fn explain(&self, unit: u32) -> Option<String> {
-        let of_batch = || self.batches.as_ref().and_then(|batches| batches.words.clone());
-        self.reasons.explain(unit).or_else(of_batch)
+        self.reasons.explain(unit)
     }
 
     fn stop_repeating(&mut self) {
@@ -348,8 +355,9 @@ impl Engine for LibcufileEngine {
     }
 }
 
-impl Drop for LibcufileEngine {
+impl<const SYNCHRONOUS: bool> Drop for LibcufileEngine<SYNCHRONOUS> {
     fn drop(&mut self) {
+        self.batches.iter_mut().for_each(Batches::drain);
         // Requests use files and memory, files and memory the library.
         if self.is_abandoned() {
             std::mem::forget((self.batches.take(), self.cufile.take()));

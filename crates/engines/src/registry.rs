@@ -30,8 +30,8 @@ use iolite_options::engines::{
 };
 #[cfg(feature = "servers")]
 use iolite_options::engines::{
-    GfapiOptions, HttpOptions, IscsiOptions, LibblkioOptions, LibcufileOptions, NbdOptions, NetOptions,
-    NfsOptions, RadosOptions, RbdOptions, RdmaOptions,
+    GfapiOptions, HttpOptions, IscsiOptions, LibblkioOptions, NbdOptions, NetOptions, NfsOptions,
+    RadosOptions, RbdOptions, RdmaOptions,
 };
 
 macro_rules! engines {
@@ -65,6 +65,8 @@ macro_rules! engines {
                     OpenedExternal::Synchronous(engine) => erased(BoxedEngine::<true>::new(engine), visitor),
                     OpenedExternal::Queueing(engine) => erased(BoxedEngine::<false>::new(engine), visitor),
                 },
+                #[cfg(feature = "servers")]
+                "libcufile" | "libhipfile" => gpus(name, config, visitor),
                 _ => Err(absent(name)),
             }
         }
@@ -77,7 +79,7 @@ macro_rules! engines {
                 $($(#[$feature])? $name => true,)+
                 $($act_name => true,)+
                 $($call_name => true,)+
-                "external" => cfg!(feature = "servers"),
+                "external" | "libcufile" | "libhipfile" => cfg!(feature = "servers"),
                 _ => false,
             }
         }
@@ -149,6 +151,16 @@ fn calls<A: Act + 'static, V: Visitor>(
     erased(BoxedEngine::<true>::new(NameEngine::with(act(config)?, config)), visitor)
 }
 
+/// Passes the visitor an engine for memory of GPUs: one whose requests go in batches, or a synchronous one, as its options
+/// say.
+#[cfg(feature = "servers")]
+fn gpus<V: Visitor>(name: &str, config: &EngineConfig, visitor: V) -> Result<V::Out, EngineError> {
+    if chosen(name, &config.options).is_some_and(|engine| engine.facets.is_synchronous()) {
+        return shared(|config| LibcufileEngine::<true>::new(config, own(config)), config, visitor);
+    }
+    shared(|config| LibcufileEngine::<false>::new(config, own(config)), config, visitor)
+}
+
 #[inline(never)]
 fn erased<const SYNCHRONOUS: bool, V: Visitor>(
     engine: BoxedEngine<SYNCHRONOUS>,
@@ -194,10 +206,6 @@ engines! {
     shared "gfapi_async" => GfapiAsyncEngine told GfapiOptions,
     #[cfg(feature = "servers")]
     shared "libblkio" => LibblkioEngine told LibblkioOptions,
-    #[cfg(feature = "servers")]
-    shared "libcufile" => LibcufileEngine told LibcufileOptions,
-    #[cfg(feature = "servers")]
-    shared "libhipfile" => LibcufileEngine told LibcufileOptions,
     #[cfg(feature = "hdfs")]
     shared "libhdfs" => LibhdfsEngine told HdfsOptions,
     #[cfg(feature = "servers")]

@@ -3,7 +3,7 @@
 //! These are the rules of the language, which apply wherever the job runs. They are applied once, when all options of
 //! a job are known.
 
-use crate::engines::{Capability, Data, HttpOptions, IscsiOptions, NbdOptions};
+use crate::engines::{Capability, Data, HttpOptions, IscsiOptions, LibcufileOptions, NbdOptions};
 use crate::values::LIST_TOO_LONG;
 use crate::{Diagnostic, JobOptions, Origin, ReadWrite, Verify, engines};
 use iolite_types::Direction;
@@ -19,6 +19,7 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     settle_random_map(job, warnings);
     settle_depth(job, warnings);
     settle_buffers(job, warnings);
+    settle_memory_of_gpu(job, warnings);
     settle_time(job, warnings);
     settle_think_time(job, warnings);
     settle_intended_starts(job, warnings);
@@ -190,6 +191,25 @@ fn settle_buffers(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     let fixed = job.buffers.zero_buffers || !job.buffers.buffer_pattern.is_empty();
     if fixed && !job.is_set("scramble_buffers") {
         job.buffers.scramble_buffers = false;
+    }
+}
+
+/// Unless data is verified, a GPU's memory keeps what buffers had when the job began: patterns, zeros and compressible data
+/// get there, but what changes from write to write does not.
+fn settle_memory_of_gpu(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
+    let is_on_gpu = job.engine.of::<LibcufileOptions>().is_some();
+    if !is_on_gpu || job.verification.is_on() || !(job.pattern.rw.writes() || job.is_replay()) {
+        return;
+    }
+    let asked = [
+        ("refill_buffers", job.buffers.refill_buffers),
+        ("scramble_buffers", job.buffers.scramble_buffers),
+        ("dedupe_percentage", job.buffers.dedupe_percentage > 0),
+    ];
+    for (name, _) in asked.into_iter().filter(|&(name, is_on)| is_on && job.is_set(name)) {
+        let message =
+            format!("{name}: has no effect without verify: new data is not copied to the GPU for each write");
+        warnings.push(Diagnostic { origin: origin(job, name), message });
     }
 }
 

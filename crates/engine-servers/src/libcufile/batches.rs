@@ -5,6 +5,7 @@
 
 use super::library::{Batching, Event, Request, Vendor, status};
 use crate::server_timeout::ServerTimeout;
+use iolite_engine::by_index::Reasons;
 use iolite_engine::completed_later::lend_memory;
 use iolite_engine::library::Handle;
 use iolite_engine::{Completion, Errno, is_asked_to_stop};
@@ -39,16 +40,19 @@ pub(super) struct Batches {
     /// Units whose batch was refused, and are still to be reaped.
     refused: Vec<Completion>,
     events: Vec<Event>,
-    /// After the job was asked to end, the library has limited time.
+    /// How long the library may complete nothing.
     silence: ServerTimeout,
-    /// The library has requests that nobody waits for any more.
-    is_abandoned: bool,
-    /// Why the last batch was refused.
-    pub(super) words: Option<String>,
+    /// Why nobody waits any more for requests that the library still has.
+    abandoned: Option<String>,
 }
 
 impl Batches {
-    pub(super) fn new(vendor: &'static Vendor, calls: &'static Batching, depth: usize) -> Batches {
+    pub(super) fn new(
+        vendor: &'static Vendor,
+        calls: &'static Batching,
+        depth: usize,
+        silence: ServerTimeout,
+    ) -> Batches {
         let size = depth.min(MOST);
         Batches {
             vendor,
@@ -58,9 +62,8 @@ impl Batches {
             queued: Vec::with_capacity(depth),
             refused: Vec::new(),
             events: vec![Event::NONE; size],
-            silence: ServerTimeout::new("", 0),
-            is_abandoned: false,
-            words: None,
+            silence,
+            abandoned: None,
         }
     }
 
@@ -72,18 +75,25 @@ impl Batches {
         self.queued.is_empty()
     }
 
-    /// Submits what is queued. Returns the number.
-    pub(super) fn submit(&mut self) -> usize {
+    fn in_flight(&self) -> usize {
+        self.all.iter().map(|batch| batch.in_flight).sum()
+    }
+
+    /// Submits what is queued, and notes why requests are refused. Returns the number.
+    pub(super) fn submit(&mut self, reasons: &mut Reasons) -> usize {
         let count = self.queued.len();
+        if self.in_flight() == 0 {
+            // The library had nothing to complete until now.
+            self.silence.hears();
+        }
         let mut queued = std::mem::take(&mut self.queued);
         for requests in queued.chunks(self.size) {
             if let Err(words) = self.submit_batch(requests) {
-                self.words = Some(words);
-                let failed = |request: &Request| Completion {
-                    unit: request.cookie.addr() as u32,
-                    outcome: Err(Errno(libc::EIO)),
-                };
-                self.refused.extend(requests.iter().map(failed));
+                for request in requests {
+                    let unit = request.cookie.addr() as u32;
+                    reasons.note(unit, &words);
+                    self.refused.push(Completion { unit, outcome: Err(Errno(libc::EIO)) });
+                }
             }
         }
         queued.clear();
@@ -92,9 +102,9 @@ impl Batches {
     }
 
     fn submit_batch(&mut self, requests: &[Request]) -> Result<(), String> {
-        if self.is_abandoned {
+        if let Some(words) = &self.abandoned {
             // What looks free may be in use.
-            return Err(self.silence.words());
+            return Err(words.clone());
         }
         let free = self.all.iter().position(|batch| batch.in_flight == 0);
         let index = match free {
@@ -127,14 +137,16 @@ impl Batches {
         Ok(())
     }
 
-    /// As [`Engine::reap`](iolite_engine::Engine::reap). May return with fewer than `min` after a while.
+    /// As [`Engine::reap`](iolite_engine::Engine::reap), but never fails: notes why requests have failed. May return with
+    /// fewer than `min` after a while.
     pub(super) fn reap(
         &mut self,
         min: usize,
         max: usize,
         timeout: Option<Duration>,
         done: &mut Vec<Completion>,
-    ) -> Result<(), Errno> {
+        reasons: &mut Reasons,
+    ) {
         let before = done.len();
         let count = self.refused.len().min(max);
         done.extend(self.refused.drain(..count));
@@ -144,26 +156,26 @@ impl Batches {
             for index in 0..self.all.len() {
                 let room = max - (done.len() - before);
                 if self.all[index].in_flight > 0 && room > 0 {
-                    self.look(index, 0, room, Duration::ZERO, done)?;
+                    self.look(index, 0, room, Duration::ZERO, done, reasons);
                 }
             }
-            let oldest = self.all.iter().position(|batch| batch.in_flight > 0);
-            let (Some(oldest), true) = (oldest, done.len() - before < min) else { return Ok(()) };
+            let Some(oldest) = self.all.iter().position(|batch| batch.in_flight > 0) else { return };
             let left = end.map_or(SLICE, |end| end.saturating_duration_since(Instant::now()).min(SLICE));
-            if left.is_zero() || begun.elapsed() > SLICE {
+            if done.len() - before >= min || left.is_zero() || begun.elapsed() > SLICE {
                 if is_asked_to_stop() {
                     self.silence.hurry();
                 }
                 if done.len() == before && self.silence.is_too_long() {
-                    self.give_up(max, done);
+                    let words = self.silence.words();
+                    self.give_up(Errno(libc::ETIMEDOUT), words, max, done, reasons);
                 }
-                return Ok(());
+                return;
             }
             // (Only one batch can be waited for; others are looked at every millisecond.)
             let several = self.all.iter().filter(|batch| batch.in_flight > 0).count() > 1;
             let wait = if several { left.min(Duration::from_millis(1)) } else { left };
             let room = max - (done.len() - before);
-            self.look(oldest, 1, room, wait, done)?;
+            self.look(oldest, 1, room, wait, done, reasons);
         }
     }
 
@@ -174,25 +186,44 @@ impl Batches {
 
     /// Whether the library has requests that nobody waits for any more: then nothing that it uses may be freed.
     pub(super) fn is_abandoned(&self) -> bool {
-        self.is_abandoned
+        self.abandoned.is_some()
     }
 
-    /// Fails up to `most` requests in flight.
-    fn give_up(&mut self, most: usize, done: &mut Vec<Completion>) {
-        self.is_abandoned = true;
+    /// Waits until the library has ended all requests, or has been silent for too long: then they are abandoned.
+    pub(super) fn drain(&mut self) {
+        // (Nobody asks for reasons any more.)
+        let (mut done, mut reasons) = (Vec::new(), Reasons::default());
+        self.silence.hurry();
+        while self.in_flight() > 0 {
+            self.reap(1, usize::MAX, None, &mut done, &mut reasons);
+            done.clear();
+        }
+    }
+
+    /// Fails up to `most` requests in flight. The library may still use their memory, whenever it likes.
+    fn give_up(
+        &mut self,
+        errno: Errno,
+        words: String,
+        most: usize,
+        done: &mut Vec<Completion>,
+        reasons: &mut Reasons,
+    ) {
         lend_memory();
-        self.words = Some(self.silence.words());
         let mut room = most;
         for batch in &mut self.all {
             while batch.in_flight > 0 && room > 0 {
                 let Some(unit) = batch.units.pop() else { break };
                 (batch.in_flight, room) = (batch.in_flight - 1, room - 1);
-                done.push(Completion { unit, outcome: Err(Errno(libc::ETIMEDOUT)) });
+                reasons.note(unit, &words);
+                done.push(Completion { unit, outcome: Err(errno) });
             }
         }
+        self.abandoned.get_or_insert(words);
     }
 
-    /// Takes up to `room` ended requests of a batch, waiting up to this time for `least`.
+    /// Takes up to `room` ended requests of a batch, waiting up to this time for `least`. If the library cannot tell which have
+    /// ended, all are given up.
     fn look(
         &mut self,
         index: usize,
@@ -200,7 +231,8 @@ impl Batches {
         room: usize,
         wait: Duration,
         done: &mut Vec<Completion>,
-    ) -> Result<(), Errno> {
+        reasons: &mut Reasons,
+    ) {
         let batch = &mut self.all[index];
         let mut count = batch.in_flight.min(room).min(self.events.len()) as c_uint;
         let mut time =
@@ -211,8 +243,7 @@ impl Batches {
             (self.calls.ended)(batch.handle, least, &raw mut count, events, &raw mut time)
         };
         if let Err(words) = self.vendor.check_files("BatchIOGetStatus", told) {
-            self.words = Some(words);
-            return Err(Errno(libc::EIO));
+            return self.give_up(Errno(libc::EIO), words, room, done, reasons);
         }
         let mut ended = 0;
         for event in &self.events[..(count as usize).min(self.events.len())] {
@@ -230,38 +261,26 @@ impl Batches {
                 status::COMPLETE if event.result >= 0 => Ok(event.result as u64),
                 status::TIMEOUT => Err(Errno(libc::ETIMEDOUT)),
                 status::CANCELED => Err(Errno(libc::ECANCELED)),
-                _ => Err(errno_of(event.result)),
+                _ => {
+                    let (errno, words) = self.vendor.failure(event.result);
+                    words.iter().for_each(|words| reasons.note(unit, words));
+                    Err(errno)
+                }
             };
             done.push(Completion { unit, outcome });
         }
         if ended > 0 {
             self.silence.hears();
         }
-        Ok(())
-    }
-}
-
-/// The error behind a negative result, which is an errno, or one of the library's own.
-pub(super) fn errno_of(result: isize) -> Errno {
-    match -result {
-        errno @ 1..4096 => Errno(errno as i32),
-        _ => Errno(libc::EIO),
     }
 }
 
 impl Drop for Batches {
+    /// Nothing is in flight.
     fn drop(&mut self) {
-        if self.is_abandoned {
-            return;
-        }
         for batch in &self.all {
             // SAFETY: the batch exists, and is not used after this.
-            unsafe {
-                if batch.in_flight > 0 {
-                    let _ = (self.calls.cancel)(batch.handle);
-                }
-                (self.calls.destroy_batch)(batch.handle);
-            }
+            unsafe { (self.calls.destroy_batch)(batch.handle) };
         }
     }
 }

@@ -2,8 +2,8 @@
 //! the CUDA Driver API and the cuFile API Reference Guide of NVIDIA, and in the references of HIP and hipFile of AMD, which have
 //! the same functions by other names.
 
-use iolite_engine::EngineError;
 use iolite_engine::library::{Handle, functions, open};
+use iolite_engine::{EngineError, Errno};
 use iolite_options::engines::GpuVendor;
 use libc::{c_char, c_int, c_uint, c_void, off_t, size_t, ssize_t, timespec};
 use std::borrow::Cow;
@@ -74,7 +74,6 @@ functions! {
         set_up_batch = "cuFileBatchIOSetUp": fn(*mut Handle, c_uint) -> Status;
         submit = "cuFileBatchIOSubmit": fn(Handle, c_uint, *mut Request, c_uint) -> Status;
         ended = "cuFileBatchIOGetStatus": fn(Handle, c_uint, *mut c_uint, *mut Event, *mut timespec) -> Status;
-        cancel = "cuFileBatchIOCancel": fn(Handle) -> Status;
         destroy_batch = "cuFileBatchIODestroy": fn(Handle);
     }
 }
@@ -303,6 +302,15 @@ impl Vendor {
         }
     }
 
+    /// What a negative result of a read or a write means: an errno, or an error of the library with its words.
+    pub(super) fn failure(&self, result: isize) -> (Errno, Option<String>) {
+        match result.wrapping_neg() {
+            errno @ 1..4096 => (Errno(errno as i32), None),
+            error @ 4096.. => (Errno(libc::EIO), Some(self.in_words(error as c_int))),
+            _ => (Errno(libc::EIO), None),
+        }
+    }
+
     /// What an error of the library for files (`CUfileOpError`, `hipFileOpError_t`) means.
     pub(super) fn in_words(&self, error: c_int) -> String {
         let Vendor { engine, technology, module, .. } = self;
@@ -367,6 +375,9 @@ mod tests {
         assert!(told(&NVIDIA, 5001, 0).starts_with("cuFileDriverOpen: the driver nvidia-fs is not loaded"));
         assert_eq!(told(&NVIDIA, 5011, 2), "cuFileDriverOpen: an error of CUDA's driver (2)");
         assert_eq!(told(&NVIDIA, 5999, 0), "cuFileDriverOpen: error 5999 of libcufile");
+        assert_eq!(NVIDIA.failure(-28), (Errno(libc::ENOSPC), None));
+        let words = Some("a wrong argument (error 5022 of libcufile)".to_owned());
+        assert_eq!(NVIDIA.failure(-5022), (Errno(libc::EIO), words));
         let of_amd = "hipFileDriverOpen: an error of the driver amdgpu (error 5010 of libhipfile)";
         assert_eq!(told(&AMD, 5010, 0), of_amd);
     }

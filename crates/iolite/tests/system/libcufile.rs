@@ -9,7 +9,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// What both stand-ins begin with. `fails` is whether `FAIL` names this call (`FAIL=cuInit:100`), with the error.
+/// What both stand-ins begin with. `fails` is whether `FAIL` names this call, with the error: always (`cuInit:100`), or the first
+/// times (`cuInit:100@2`). Several are named with commas.
 const NOTING: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,9 +26,16 @@ static void note(const char *call, long number) {
     fclose(to);
 }
 static int fails(const char *call) {
+    static int calls;
     const char *fail = getenv("FAIL");
     size_t length = strlen(call);
-    return fail && !strncmp(fail, call, length) && fail[length] == ':' ? atoi(fail + length + 1) : 0;
+    for (; fail; fail = strchr(fail, ',') ? strchr(fail, ',') + 1 : 0) {
+        if (strncmp(fail, call, length) || fail[length] != ':') continue;
+        char *end;
+        int error = strtol(fail + length + 1, &end, 10);
+        if (*end != '@' || calls++ < atoi(end + 1)) return error;
+    }
+    return 0;
 }
 #define BEGIN(call, number) do { note(call, (long)(number)); int e = fails(call); if (e) return e; } while (0)
 "#;
@@ -131,6 +139,8 @@ Status cuFileBatchIOSubmit(void *handle, unsigned count, Request *requests, unsi
 Status cuFileBatchIOGetStatus(void *handle, unsigned least, unsigned *count, Event *events, struct timespec *time) {
     Batch *batch = handle;
     unsigned found = 0;
+    int error = fails("cuFileBatchIOGetStatus");
+    if (error) return (Status){error, 0};
     if (getenv("HANGS")) {
         if (least > 0) nanosleep(time, 0);
         *count = 0;
@@ -153,7 +163,6 @@ Status cuFileBatchIOGetStatus(void *handle, unsigned least, unsigned *count, Eve
     *count = found;
     return ok;
 }
-Status cuFileBatchIOCancel(void *batch) { STATUS("cuFileBatchIOCancel", batch != 0); return ok; }
 void cuFileBatchIODestroy(void *batch) { note("cuFileBatchIODestroy", batch != 0); free(batch); }
 "#;
 
@@ -431,18 +440,96 @@ fn failures_are_explained() {
     let told =
         run(dir.path(), &[("FAIL", "cuFileBufRegister:5036")], "--direct=1 --rw=read --output-format=normal");
     told.ok().says("the buffers on the GPU could not be registered, and the library copies");
-    // A library that never answers keeps nobody from ending a job.
-    let mut running =
-        begin(dir.path(), &[("HANGS", "1")], "--direct=1 --rw=read --iodepth=4 --status-interval=100ms");
+}
+
+/// What the library may still use stays.
+#[track_caller]
+fn nothing_is_freed(dir: &Path) {
+    for call in ["cuFileHandleDeregister", "cuFileBufDeregister", "cuFileDriverClose", "cuMemFree"] {
+        assert_eq!(count(dir, call), 0, "{call}");
+    }
+}
+
+#[test]
+pub fn a_library_that_never_answers_is_given_up() {
+    let dir = scratch();
+    or_skip!(libraries(dir.path()));
+    let job = "--direct=1 --rw=read --iodepth=4 --time_based --runtime=1h";
+    let ended = run(dir.path(), &[("HANGS", "1")], &format!("{job} --libcufile_timeout=300ms"));
+    assert_eq!(ended.code(), 1);
+    ended.says("no answer within 0.3 s (libcufile_timeout)");
+    nothing_is_freed(dir.path());
+    // It gets no more requests.
+    let once = "--direct=1 --rw=read --iodepth=4 --ignore_error=ETIMEDOUT:EIO --output-format=normal";
+    let ended = run(dir.path(), &[("HANGS", "1")], &format!("{once} --libcufile_timeout=300ms"));
+    ended.says("total=256, first_error=110/<Connection timed out>");
+    assert_eq!(count(dir.path(), "cuFileBatchIOSubmit"), 4, "the first ones");
+    nothing_is_freed(dir.path());
+    // Without a limit, it keeps nobody from ending a job.
+    let endless = format!("{job} --libcufile_timeout=0 --status-interval=100ms");
+    let mut running = begin(dir.path(), &[("HANGS", "1")], &endless);
     running.wait_until("requests are under way", |_| {
         fs::read_to_string(dir.path().join("notes")).is_ok_and(|text| text.contains("cuFileBatchIOSubmit"))
     });
     running.signal(libc::SIGINT);
     running.wait().says("no answer in 10 s after the job was asked to end");
-    // What it may still use stays.
-    for call in ["cuFileHandleDeregister", "cuFileBufDeregister", "cuFileDriverClose", "cuMemFree"] {
-        assert_eq!(count(dir.path(), call), 0, "{call}");
+    nothing_is_freed(dir.path());
+    // Nor is anything freed while it is not known what has ended.
+    let failed =
+        run(dir.path(), &[("FAIL", "cuFileBatchIOGetStatus:5022")], "--direct=1 --rw=read --iodepth=4");
+    assert_eq!(failed.code(), 1);
+    failed.says("cuFileBatchIOGetStatus: a wrong argument (error 5022 of libcufile)");
+    nothing_is_freed(dir.path());
+}
+
+#[test]
+fn each_failure_has_its_own_words() {
+    let dir = scratch();
+    or_skip!(libraries(dir.path()));
+    fs::write(dir.path().join("file"), vec![1; 1 << 20]).unwrap();
+    let job = "--direct=1 --rw=read --iodepth=4 --iodepth_batch=2";
+    let told = |fail: &str, line: &str| run(dir.path(), &[("FAIL", fail)], &format!("{job} {line}"));
+    told("cuFileRead:5022", "").says("a wrong argument (error 5022 of libcufile)");
+    // A batch that was refused earlier does not explain a later error of the system.
+    let refused = "cuFileBatchIOSubmit:5035@1,cuFileRead:28";
+    let told = told(refused, "--continue_on_error=all --error_dump=1 --output-format=normal").output();
+    let mut lines = told.lines().filter(|line| line.contains("No space left on device")).peekable();
+    assert!(lines.peek().is_some() && told.contains("the batch was not submitted"), "{told}");
+    lines.for_each(|line| assert!(!line.contains("not submitted"), "{line}"));
+}
+
+#[test]
+fn submitting_threads_have_memory_for_one_block_each() {
+    let dir = scratch();
+    or_skip!(libraries(dir.path()).and_then(|()| libraries_of_amd(dir.path())));
+    for engine in ["libcufile", "libhipfile"] {
+        let job = "--direct=1 --rw=randwrite --bs=64k --iodepth=16 --io_submit_mode=offload --verify=crc32c";
+        json(dir.path(), &format!("--ioengine={engine} {job}"));
+        let allocated: Vec<i64> = calls(dir.path())[0]
+            .iter()
+            .filter(|(call, _)| call == "cuMemAlloc")
+            .map(|(_, bytes)| *bytes)
+            .collect();
+        assert_eq!((allocated.len(), allocated.iter().max()), (16, Some(&65536)), "{engine}");
     }
+}
+
+#[test]
+fn options_without_effect_are_reported() {
+    let dir = scratch();
+    or_skip!(libraries(dir.path()));
+    let told = |line: &str| run(dir.path(), &[], &format!("--rw=write {line}")).ok().output();
+    for option in ["--refill_buffers", "--scramble_buffers=1", "--dedupe_percentage=50"] {
+        for way in ["--direct=1", "--cuda_io=posix"] {
+            let says =
+                |more: &str| told(&format!("{way} {option} {more}")).contains("has no effect without verify");
+            assert!(says("") && !says("--verify=crc32c"), "{option} {way}");
+        }
+    }
+    assert!(!told("--direct=1").contains("no effect"), "defaults are not given");
+    let deep = told("--cuda_io=posix --iodepth=8");
+    assert!(deep.contains("iodepth=8: ioengine=libcufile is synchronous, its depth is always 1"), "{deep}");
+    assert!(!told("--cuda_io=posix --iodepth=8 --io_submit_mode=offload").contains("synchronous"));
 }
 
 #[test]

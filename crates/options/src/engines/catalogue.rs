@@ -299,7 +299,6 @@ pub(super) const ALL: [EngineInfo; 53] = [
         .loads_library()
         .own(|| LibcufileOptions::default().into(), libcufile::OPTIONS),
     engine("libhipfile", "Files and memory of AMD's GPUs, by hipFile")
-        .completion(Completion::Engine)
         .loads_library()
         .own(|| LibcufileOptions::of_amd().into(), libcufile::OF_HIPFILE),
     engine("dev-dax", "Persistent memory by a DAX device")

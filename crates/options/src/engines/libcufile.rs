@@ -2,6 +2,7 @@
 
 use super::own::{Obstacle, OwnOptions, own_options, place};
 use super::shared::option;
+use super::{Completion, Facets};
 use crate::definition::{Definition, Kind};
 use crate::{JobOptions, SubmitMode};
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,8 @@ own_options! {
         pub gpu_dev_ids: Vec<u32>,
         /// How data gets between a file and a GPU.
         pub way: GpuIo,
+        /// The longest time without a completion while requests of batches are in flight, in microseconds; 0 = no limit.
+        pub libcufile_timeout: u64,
         /// Whose GPUs these are, which the engine decides.
         pub vendor: GpuVendor,
     }
@@ -53,6 +56,12 @@ impl LibcufileOptions {
 }
 
 impl OwnOptions for LibcufileOptions {
+    /// Only requests of batches are completed later.
+    fn facets(&self, facets: Facets) -> Facets {
+        let completion = if self.way == GpuIo::Posix { Completion::Call } else { facets.completion };
+        Facets { completion, ..facets }
+    }
+
     fn obstacles(&self, job: &JobOptions) -> Vec<Obstacle> {
         let (is_amd, mut why) = (self.vendor == GpuVendor::Amd, Vec::new());
         if self.way == GpuIo::Posix {
@@ -110,8 +119,19 @@ const POSIX: (&str, &str) = ("posix", "Through memory of the machine");
 static CUDA_IO: Definition = way("cuda_io", &[("cufile", "Directly, by libcufile"), POSIX]);
 static HIP_IO: Definition = way("hip_io", &[("hipfile", "Directly, by libhipfile"), POSIX]);
 
+static TIMEOUT: Definition = option(
+    "libcufile_timeout",
+    Kind::Time,
+    "The longest time without a completion while requests of batches are in flight; 0 = no limit",
+)
+.default("60s")
+.lands_in_engine(|own, given| {
+    place::<LibcufileOptions>(own)?.libcufile_timeout = given.time(1_000_000)?;
+    Ok(())
+});
+
 /// All of `libcufile`.
-pub static OPTIONS: &[&Definition] = &[&GPU_DEV_IDS, &CUDA_IO];
+pub static OPTIONS: &[&Definition] = &[&GPU_DEV_IDS, &CUDA_IO, &TIMEOUT];
 
 /// All of `libhipfile`.
 pub static OF_HIPFILE: &[&Definition] = &[&GPU_DEV_IDS, &HIP_IO];
@@ -119,6 +139,7 @@ pub static OF_HIPFILE: &[&Definition] = &[&GPU_DEV_IDS, &HIP_IO];
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engines::chosen;
 
     #[test]
     fn workers_take_gpus_in_turn() {
@@ -146,5 +167,15 @@ mod tests {
         }
         assert!(told(nvidia(), GpuIo::Direct, true, 8).is_empty());
         assert_eq!(told(amd(), GpuIo::Direct, true, 8), ["iodepth"]);
+    }
+
+    #[test]
+    fn only_batches_have_a_depth() {
+        let is_synchronous = |name, way| {
+            let own = LibcufileOptions { way, ..Default::default() };
+            chosen(name, &own.into()).unwrap().facets.is_synchronous()
+        };
+        assert!(!is_synchronous("libcufile", GpuIo::Direct) && is_synchronous("libcufile", GpuIo::Posix));
+        assert!(is_synchronous("libhipfile", GpuIo::Direct) && is_synchronous("libhipfile", GpuIo::Posix));
     }
 }

@@ -6,7 +6,7 @@ use super::shared::{HIPRI, option};
 use super::{Checks, EngineOptions, IoUringCmdOptions, IoUringOptions, engine};
 use crate::definition::{Definition, Kind, Places};
 use crate::typed::MemoryKind;
-use crate::{JobOptions, Origin};
+use crate::{JobOptions, Origin, SubmitMode};
 use serde::{Deserialize, Serialize};
 
 /// The interface of xNVMe by which I/Os are in flight.
@@ -219,6 +219,16 @@ impl XnvmeOptions {
 const NO_DRIVER: &str = "there are no drivers in this process; leave the device to the kernel's nvme driver, and use \
                          xnvme_async=io_uring_cmd with /dev/ng0n1";
 
+/// The most I/Os that xNVMe has in flight on a generic device with this interface; `None` = as many as the job.
+fn most_in_flight(interface: XnvmeAsync) -> Option<(&'static str, u32)> {
+    match interface {
+        XnvmeAsync::Emu => Some(("emu", 1)),
+        // fio's manual names this number of threads, and its engine has no option for another.
+        XnvmeAsync::Thrpool => Some(("thrpool", 4)),
+        _ => None,
+    }
+}
+
 /// Gives a job the engine that does the work of the one it names. Returns a line about it; `None` = the job keeps its engine.
 pub(crate) fn settle(job: &mut JobOptions) -> Option<String> {
     let named = job.ioengine.clone();
@@ -250,6 +260,16 @@ pub(crate) fn settle(job: &mut JobOptions) -> Option<String> {
                 words += ", through the page cache; use direct=1 or the character device /dev/ng0n1";
             }
             let (options, is_huge) = (own.options_of(stand_in), own.xnvme_mem == "hugepage");
+            // Threads that submit have a queue each. (Other engines that stand in are synchronous, or have threads of their own.)
+            let is_one_queue = stand_in == "io_uring_cmd" && job.depth.io_submit_mode == SubmitMode::Inline;
+            let limit = most_in_flight(own.xnvme_async).filter(|_| is_one_queue);
+            if let Some((interface, most)) = limit.filter(|(_, most)| job.depth.iodepth > *most) {
+                words += &format!(
+                    ", and iodepth={most}, because xnvme_async={interface} has no more commands in flight; \
+                     xnvme_async=io_uring_cmd has"
+                );
+                job.depth.iodepth = most;
+            }
             if is_huge && !job.is_set("mem") {
                 job.buffers.mem = MemoryKind::MmapHuge;
             }
@@ -423,6 +443,24 @@ mod tests {
             assert_eq!(job.ioengine, stand_in);
             assert_eq!(settle(&mut job), None, "it is settled");
         }
+    }
+
+    #[test]
+    fn emulated_queues_are_as_deep_as_those_of_xnvme() {
+        use XnvmeAsync::{Emu, IoUringCmd, Thrpool};
+        for (interface, asked, most) in
+            [(Emu, 32, 1), (Thrpool, 32, 4), (Thrpool, 3, 3), (IoUringCmd, 32, 32)]
+        {
+            let mut job = job("/dev/ng0n1", |own| own.xnvme_async = interface);
+            job.depth.iodepth = asked;
+            let note = settle(&mut job).unwrap();
+            assert_eq!(job.depth.iodepth, most, "{note}");
+            assert_eq!(note.contains(&format!("iodepth={most}, because")), asked != most, "{note}");
+        }
+        let mut offloaded = job("/dev/ng0n1", |_| ());
+        (offloaded.depth.iodepth, offloaded.depth.io_submit_mode) = (8, SubmitMode::Offload);
+        settle(&mut offloaded).unwrap();
+        assert_eq!(offloaded.depth.iodepth, 8);
     }
 
     #[test]

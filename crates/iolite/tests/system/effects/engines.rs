@@ -184,6 +184,7 @@ pub const TABLE: &[Effect] = &[
     of_metadata!("apptag_mask", "1"),
     test!("libcufile:gpu_dev_ids", libcufile::workers_take_gpus_in_turn),
     test!("libcufile:cuda_io", libcufile::data_goes_directly_or_through_memory),
+    test!("libcufile:libcufile_timeout", libcufile::a_library_that_never_answers_is_given_up),
     test!("libhipfile:gpu_dev_ids", libcufile::workers_take_gpus_in_turn),
     test!("libhipfile:hip_io", libcufile::gpus_of_amd_are_used_by_their_names),
     test!("libiscsi:iscsi_initiator", libiscsi::wrong_addresses_are_explained),
