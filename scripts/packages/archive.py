@@ -5,7 +5,7 @@ import subprocess
 import tarfile
 
 import tree
-from common import need
+from common import Failed, need
 
 
 def tar(files, epoch, prefix=""):
@@ -38,9 +38,11 @@ def tar(files, epoch, prefix=""):
 
 def files(path):
     """What `make` has packed, but the examples of services."""
-    data = subprocess.run(["zstd", "-dc", path], capture_output=True, check=True).stdout
+    done = subprocess.run(["zstd", "-dc", path], capture_output=True)
+    if done.returncode:
+        raise Failed(f"{path} cannot be unpacked: {done.stderr.decode(errors='replace').strip()}")
     left_out = {file.path for file in tree.examples_of_services()}
-    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
         for entry in archive:
             name = entry.name.partition("/")[2]
             if entry.isfile() and name not in left_out:

@@ -1,16 +1,19 @@
 """What all parts of scripts/package share: the checkout, its version and time, the architectures, and how programs are run."""
 
+import atexit
 import hashlib
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OUT = ROOT / "target/packages"
-# Trees of packages, what cargo makes, and programs that are installed for the packages.
-WORK = OUT / "work"
+# Trees of packages, until the script ends; what cargo makes, and programs that are installed for the packages.
+WORK = pathlib.Path(tempfile.mkdtemp(prefix="iolite-packages-"))
+atexit.register(shutil.rmtree, WORK, ignore_errors=True)
 BUILD = OUT / "build"
 TOOLS = (ROOT / "target/package-tools").resolve()
 

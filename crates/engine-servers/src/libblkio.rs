@@ -79,13 +79,16 @@ impl LibblkioEngine {
         })
     }
 
-    /// Why the device does not take a request for this part of it.
-    fn misfit(&self, offset: u64, length: u64) -> Option<String> {
+    /// Why the device does not take a request like this.
+    fn misfit(&self, operation: Operation, offset: u64, length: u64) -> Option<String> {
         let Instance { alignment, most, .. } = *self.instance;
-        if !offset.is_multiple_of(alignment) || !length.is_multiple_of(alignment) {
+        let moves_data = matches!(operation, Operation::Read | Operation::Write);
+        let has_place = moves_data || operation == Operation::Trim;
+        if has_place && (!offset.is_multiple_of(alignment) || !length.is_multiple_of(alignment)) {
             return Some(format!("the device takes multiples of {alignment} bytes"));
         }
-        (most > 0 && length > most).then(|| format!("the device takes at most {most} bytes in one request"))
+        (moves_data && most > 0 && length > most)
+            .then(|| format!("the device takes at most {most} bytes in one request"))
     }
 
     /// Puts written data on stable storage. Nothing is in flight.
@@ -147,7 +150,9 @@ impl Engine for LibblkioEngine {
 
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
         let obstacle = match index {
-            0 => self.misfit(0, self.block).map(|why| format!("bs={}: {why}", self.block)),
+            0 => self
+                .misfit(if mode.read { Operation::Read } else { Operation::Trim }, 0, self.block)
+                .map(|why| format!("bs={}: {why}", self.block)),
             _ => Some("libblkio_path= names one device, and jobs of this engine have one file".to_owned()),
         };
         self.is_stable = mode.sync || mode.dsync;
@@ -170,7 +175,7 @@ impl Engine for LibblkioEngine {
     }
 
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
-        if let Some(why) = self.misfit(unit.offset, unit.length) {
+        if let Some(why) = self.misfit(unit.operation, unit.offset, unit.length) {
             let words = format!("{} bytes at {}: {why} (bsrange, bssplit, offset)", unit.length, unit.offset);
             self.queue.reasons.note(unit.index, &words);
             return Queued::Completed(Err(Errno(libc::EINVAL)));

@@ -265,12 +265,12 @@ impl<const SYNCHRONOUS: bool> Engine for LibcufileEngine<SYNCHRONOUS> {
     }
 
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        // The reason of an earlier failure of this unit does not explain the next one.
+        self.reasons.take(unit.index);
         if !matches!(unit.operation, Operation::Read | Operation::Write) {
             let waits = self.batches.as_ref().is_some_and(|batches| !batches.is_empty());
             return if waits { Queued::Busy } else { Queued::Completed(self.files.control(unit)) };
         }
-        // What an earlier failure of this unit was does not explain the next one.
-        self.reasons.take(unit.index);
         let is_write = unit.operation == Operation::Write;
         let (place, length) = (self.place(unit.index), unit.length as usize);
         if self.batches.is_none() {

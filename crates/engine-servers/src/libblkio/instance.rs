@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// The most queues of a driver that cannot add queues: a queue that nobody uses takes some kilobytes.
@@ -29,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// The remedy for too many users of a device.
 const FEWER: &str =
-    "lower numjobs (or iodepth with io_submit_mode=offload, whose threads are iodepth + 1 workers)";
+    "lower numjobs (or iodepth with io_submit_mode=offload, whose threads have iodepth + 1 queues)";
 
 /// What workers share an instance by.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,6 +129,24 @@ fn forget(failed: &Arc<Shared>) {
     all.retain(|(_, shared)| !Arc::ptr_eq(shared, failed));
 }
 
+/// Waits until no other worker connects to a socket.
+///
+/// # Errors
+/// The job was asked to end.
+fn turn() -> Result<MutexGuard<'static, ()>, Refusal> {
+    loop {
+        match CONNECTING.try_lock() {
+            Ok(turn) => return Ok(turn),
+            Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if is_asked_to_stop() => {
+                let words = "another worker of this process waits for a device, and the job was asked to end";
+                return Err((libc::ECANCELED, words.to_owned()));
+            }
+            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(10)),
+        }
+    }
+}
+
 impl Instance {
     /// The instance with these options: a new one, if no worker of this process has one.
     ///
@@ -162,7 +181,7 @@ impl Instance {
             Known::Nothing => {}
         }
         // (Whoever waits for its turn has all of its time left.)
-        let turn = key.has_socket().then(|| CONNECTING.lock().unwrap_or_else(PoisonError::into_inner));
+        let turn = key.has_socket().then(turn).transpose().map_err(refused)?;
         let silence = ServerTimeout::new("libblkio_timeout", options.libblkio_timeout);
         let of_thread = key.clone();
         let started = within(silence, options.is_alone(), move || of_thread.start(library))
@@ -208,7 +227,7 @@ impl Instance {
         }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -356,7 +375,7 @@ impl Instance {
         let most = self.most_regions;
         if state.regions.len() as u64 >= most {
             // (A process that is asked all the same ends the connection of all workers.)
-            let words = format!("the device takes the buffers of {most} workers; {FEWER}");
+            let words = format!("the device takes the buffers of {most} workers; lower numjobs");
             return Err((libc::EBUSY, words));
         }
         let limit = silence.limit();
@@ -457,7 +476,7 @@ fn within(
 ) -> Result<Started, Refusal> {
     let (tell, told) = sync_channel(1);
     // (A thread that hangs in the library stays until the process ends.)
-    let thread = std::thread::Builder::new().name("connect".to_owned()).spawn(move || {
+    let thread = thread::Builder::new().name("connect".to_owned()).spawn(move || {
         let _ = tell.send(start());
     });
     thread.map_err(|error| {

@@ -3,7 +3,7 @@
 use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, is_root, report, scratch, start, words};
-use iolite_testing::{VhostUserDisk, libblkio, or_skip, partly_skipped, stand_in, this_test};
+use iolite_testing::{VhostUserDisk, libblkio, or_skip, partly_skipped, stand_in, this_test, write_program};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -240,10 +240,13 @@ pub fn a_process_that_dies_or_hangs_is_an_error() {
     refused.says("no answer within 1 s (libblkio_timeout); it serves one client at a time, perhaps another");
     disk.restart().unwrap();
     let line = format!("{device} --rw=read --thread --libblkio_timeout=1s --exitall_on_error {interim}");
-    let other = format!("--name=other --ioengine=libblkio --bs=4k --startdelay=3s {line}");
-    let mut running = begin(dir.path(), &library, &format!("--thinktime=1h {line} {other}"));
+    write_program(&dir.path().join("gate"), "#!/bin/sh\nuntil [ -e open ]; do sleep 0.1; done\n").unwrap();
+    let other = format!("--name=other --ioengine=libblkio --bs=4k --wait_for=gate {line}");
+    let gate = "--name=gate --ioengine=exec --program=./gate";
+    let mut running = begin(dir.path(), &library, &format!("--thinktime=1h {line} {gate} {other}"));
     running.wait_until("it waits", |running| running.stdout().contains("issued rwts: total=1,"));
     disk.signal(libc::SIGSTOP);
+    fs::write(dir.path().join("open"), "").unwrap();
     let ended = running.wait();
     assert_eq!(ended.code(), 1);
     ended.says("no answer within 1 s (libblkio_timeout)");
