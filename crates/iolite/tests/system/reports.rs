@@ -92,6 +92,7 @@ fn a_full_disk_costs_no_report() {
         let mut filler = fs::File::create(path("filler")).unwrap();
         // Fills the disk to the last block.
         while filler.write_all(&[1; 1024]).and_then(|()| filler.sync_all()).is_ok() {}
+        drop(filler);
         let line =
             format!("--output=mounted/report --output-format={format} --name=j --ioengine=null --size=64k");
         let run = Program::under_test().line(dir.path(), &line).refused();

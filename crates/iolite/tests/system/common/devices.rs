@@ -105,7 +105,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        report(tool("umount", &[&self.directory.to_string_lossy()]));
+        unmount(&self.directory);
     }
 }
 
@@ -142,8 +142,13 @@ impl Ramfs {
 
 impl Drop for Ramfs {
     fn drop(&mut self) {
-        report(tool("umount", &[&self.directory.to_string_lossy()]));
+        unmount(&self.directory);
     }
+}
+
+/// What is ending still uses the file system perhaps, and must not keep the directory of a test.
+fn unmount(directory: &Path) {
+    report(tool("umount", &["--lazy", &directory.to_string_lossy()]));
 }
 
 /// Moves this thread, and its future children, into a private mount namespace.
