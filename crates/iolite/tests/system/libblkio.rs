@@ -239,7 +239,7 @@ pub fn a_process_that_dies_or_hangs_is_an_error() {
     let refused = run(dir.path(), &library, &format!("{device} --rw=read --libblkio_timeout=1s")).refused();
     refused.says("no answer within 1 s (libblkio_timeout); it serves one client at a time, perhaps another");
     disk.restart().unwrap();
-    let line = format!("{device} --rw=read --thread --libblkio_timeout=1s --exitall_on_error {interim}");
+    let line = format!("{device} --rw=read --thread --libblkio_timeout=5s --exitall_on_error {interim}");
     write_program(&dir.path().join("gate"), "#!/bin/sh\nuntil [ -e open ]; do sleep 0.1; done\n").unwrap();
     let other = format!("--name=other --ioengine=libblkio --bs=4k --wait_for=gate {line}");
     let gate = "--name=gate --ioengine=exec --program=./gate";
@@ -249,7 +249,7 @@ pub fn a_process_that_dies_or_hangs_is_an_error() {
     fs::write(dir.path().join("open"), "").unwrap();
     let ended = running.wait();
     assert_eq!(ended.code(), 1);
-    ended.says("no answer within 1 s (libblkio_timeout)");
+    ended.says("no answer within 5 s (libblkio_timeout)");
 }
 
 #[test]
