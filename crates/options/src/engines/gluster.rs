@@ -1,6 +1,6 @@
 //! Options of `gfapi` and `gfapi_async`.
 
-use super::own::{OwnOptions, own, own_options, place};
+use super::own::{OwnOptions, own, own_options};
 use crate::definition::{Definition, Kind};
 
 own_options! {
@@ -55,10 +55,7 @@ static GLUSTER_TIMEOUT: Definition = option(
     "The longest time that a brick may be silent, in whole seconds; 0 = as the volume is configured",
 )
 .default("0")
-.lands_in_engine(|own, given| {
-    place::<GfapiOptions>(own)?.gluster_timeout = given.time(1_000_000)?;
-    Ok(())
-});
+.lands_in_engine(own!(GfapiOptions.gluster_timeout, time(1_000_000)));
 
 /// `gfapi` and `gfapi_async`
 pub static GFAPI: &[&Definition] = &[&VOLUME, &BRICK, &SINGLE_INSTANCE, &GLUSTER_TIMEOUT];

@@ -1,6 +1,6 @@
 //! The options of `libhdfs`.
 
-use super::own::{Idle, OwnOptions, own, own_options, place};
+use super::own::{Idle, OwnOptions, own, own_options};
 use crate::JobOptions;
 use crate::definition::{Definition, Kind};
 use iolite_types::Direction;
@@ -86,10 +86,7 @@ static HDFS_USE_DIRECT: Definition =
 static HDFS_TIMEOUT: Definition =
     option("hdfs_timeout", Kind::Time, "The longest time that a request may take; 0 = no limit")
         .default("60s")
-        .lands_in_engine(|own, given| {
-            place::<HdfsOptions>(own)?.hdfs_timeout = given.time(1_000_000)?;
-            Ok(())
-        });
+        .lands_in_engine(own!(HdfsOptions.hdfs_timeout, time(1_000_000)));
 
 /// All of them.
 pub static OPTIONS: &[&Definition] =

@@ -516,10 +516,7 @@ static HTTP_TRIM_HEADERS: Definition =
 static HTTP_TIMEOUT: Definition =
     option("http_timeout", Kind::Time, "The longest time without progress of a request; 0 = no limit")
         .default("120s")
-        .lands_in_engine(|own, given| {
-            place::<HttpOptions>(own)?.http_timeout = given.time(1_000_000)?;
-            Ok(())
-        });
+        .lands_in_engine(own!(HttpOptions.http_timeout, time(1_000_000)));
 static HTTP_RETRIES: Definition = option(
     "http_retries",
     Kind::Int,

@@ -1,6 +1,6 @@
 //! The options of `libiscsi`, and the names of its disks.
 
-use super::own::{Idle, OwnOptions, own, own_options, place};
+use super::own::{Idle, OwnOptions, own, own_options};
 use super::secret::{Secret, elsewhere, secret};
 use super::shared::BIND;
 use super::url::masked;
@@ -181,10 +181,7 @@ static ISCSI_INITIATOR: Definition =
 static ISCSI_TIMEOUT: Definition =
     option("iscsi_timeout", Kind::Time, "The longest time that the target may be silent; 0 = no limit")
         .default("60s")
-        .lands_in_engine(|own, given| {
-            place::<IscsiOptions>(own)?.iscsi_timeout = given.time(1_000_000)?;
-            Ok(())
-        });
+        .lands_in_engine(own!(IscsiOptions.iscsi_timeout, time(1_000_000)));
 
 /// All of them.
 pub static OPTIONS: &[&Definition] = &[

@@ -47,7 +47,7 @@ own_options! {
         /// The library announces completions on its descriptor, even if nobody waits there.
         pub libblkio_force_enable_completion_eventfd: bool,
         /// The longest time without a completion while I/Os are in flight, without an answer about memory, and until the
-    /// driver is connected, in microseconds; 0 = no limit.
+        /// driver is connected, in microseconds; 0 = no limit.
         pub libblkio_timeout: u64,
     }
 }
@@ -221,10 +221,7 @@ static TIMEOUT: Definition = option(
     "The longest time without a completion or answer, or until the driver is connected; 0 = no limit",
 )
 .default("60s")
-.lands_in_engine(|own, given| {
-    place::<LibblkioOptions>(own)?.libblkio_timeout = given.time(1_000_000)?;
-    Ok(())
-});
+.lands_in_engine(own!(LibblkioOptions.libblkio_timeout, time(1_000_000)));
 
 /// All of them.
 pub static OPTIONS: &[&Definition] = &[

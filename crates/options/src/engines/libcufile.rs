@@ -1,6 +1,6 @@
 //! The options of `libcufile` and `libhipfile`.
 
-use super::own::{Obstacle, OwnOptions, own_options, place};
+use super::own::{Obstacle, OwnOptions, own, own_options, place};
 use super::shared::option;
 use super::{Completion, Facets};
 use crate::definition::{Definition, Kind};
@@ -125,10 +125,7 @@ static TIMEOUT: Definition = option(
     "The longest time without a completion while requests of batches are in flight; 0 = no limit",
 )
 .default("60s")
-.lands_in_engine(|own, given| {
-    place::<LibcufileOptions>(own)?.libcufile_timeout = given.time(1_000_000)?;
-    Ok(())
-});
+.lands_in_engine(own!(LibcufileOptions.libcufile_timeout, time(1_000_000)));
 
 /// All of `libcufile`.
 pub static OPTIONS: &[&Definition] = &[&GPU_DEV_IDS, &CUDA_IO, &TIMEOUT];

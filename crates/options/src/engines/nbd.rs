@@ -1,6 +1,6 @@
 //! The options of `nbd`.
 
-use super::own::{OwnOptions, own_options, place};
+use super::own::{OwnOptions, own, own_options, place};
 use super::shared::BIND;
 use super::url::Url;
 use crate::definition::{Definition, Kind, Places};
@@ -42,10 +42,7 @@ static URI: Definition =
 static NBD_TIMEOUT: Definition =
     option("nbd_timeout", Kind::Time, "The longest time that the server may be silent; 0 = no limit")
         .default("60s")
-        .lands_in_engine(|own, given| {
-            place::<NbdOptions>(own)?.nbd_timeout = given.time(1_000_000)?;
-            Ok(())
-        });
+        .lands_in_engine(own!(NbdOptions.nbd_timeout, time(1_000_000)));
 
 /// All of them.
 pub static OPTIONS: &[&Definition] = &[&URI, &NBD_TIMEOUT, &BIND];

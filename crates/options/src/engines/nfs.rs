@@ -47,10 +47,7 @@ static NFS_URL: Definition = option(
 static NFS_TIMEOUT: Definition =
     option("nfs_timeout", Kind::Time, "The longest time that the server may be silent or away; 0 = no limit")
         .default("60s")
-        .lands_in_engine(|own, given| {
-            place::<NfsOptions>(own)?.nfs_timeout = given.time(1_000_000)?;
-            Ok(())
-        });
+        .lands_in_engine(own!(NfsOptions.nfs_timeout, time(1_000_000)));
 static NFS_UNCOMMITTED: Definition = option(
     "nfs_uncommitted",
     Kind::Int,

@@ -152,9 +152,9 @@ macro_rules! own_options {
 
 /// Assigns a field in the struct of one engine: `own!(IoUringOptions.fixedbufs, boolean())`.
 macro_rules! own {
-    ($type:ident.$field:ident, $method:ident()) => {
+    ($type:ident.$field:ident, $method:ident($($argument:expr),*)) => {
         |own, given| {
-            $crate::engines::own::place::<$type>(own)?.$field = given.$method()?;
+            $crate::engines::own::place::<$type>(own)?.$field = given.$method($($argument),*)?;
             Ok(())
         }
     };
