@@ -29,7 +29,7 @@ def check(arches, kinds):
     # Sources of dependencies lie elsewhere, too. (What is fetched again is compared with Cargo.lock.)
     home = pathlib.Path(os.environ.get("CARGO_HOME", pathlib.Path.home() / ".cargo"))
     other = {**CIRCUMSTANCES, "CARGO_HOME": top / "cargo", "HOME": top / "home"}
-    # The compiler is the same, with other settings of its user and of rpmbuild.
+    # The compiler is the same. Settings of rpmbuild in this home would change the packages if they were read.
     other["RUSTUP_HOME"] = os.environ.get("RUSTUP_HOME", pathlib.Path.home() / ".rustup")
     (top / "home").mkdir()
     (top / "home/.rpmmacros").write_text("%vendor Somebody\n%distribution Somebody's own\n%_binary_payload w1.gzdio\n")

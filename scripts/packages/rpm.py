@@ -85,7 +85,7 @@ def build(release, arch, package, files, *spec_parts):
     options = [word for name, value in defines.items() for word in ("--define", f"{name} {value}")]
     # What rpmbuild packs is a copy that it may remove.
     words = ["rpmbuild", "-bb", "--quiet", "--target", f"{arch}-linux", "--buildroot", top / "files", "--noclean"]
-    # (A home without macros of a person, which would get into the package.)
+    # (An empty home: settings in ~/.rpmmacros would change the package.)
     env = {"SOURCE_DATE_EPOCH": str(release.epoch), "HOME": str(top)}
     run(*words, *options, top / "package.spec", env=env)
     return release.out / f"{package}-{release.system}-1.{arch}.rpm"

@@ -49,7 +49,7 @@ def tracked(*tops):
     if is_checkout():
         return [pathlib.PurePath(name) for name in ask("git", "ls-files", "-z", "--", *tops).split("\0") if name]
     found = (path.relative_to(ROOT) for top in tops for path in (ROOT / top).rglob("*") if path.is_file())
-    # (Keys that someone has made beside deploy/kubernetes are nobody else's.)
+    # (Keys that someone has made below deploy/kubernetes must not get into packages.)
     return sorted(path for path in found if path.suffix != ".keys")
 
 

@@ -84,7 +84,10 @@ impl LibblkioEngine {
         let Instance { alignment, most, .. } = *self.instance;
         let moves_data = matches!(operation, Operation::Read | Operation::Write);
         let has_place = moves_data || operation == Operation::Trim;
-        if has_place && (!offset.is_multiple_of(alignment) || !length.is_multiple_of(alignment)) {
+        // (Devices have a power of two, for which the first test is exact and needs no division.)
+        let is_aligned = (offset | length) & (alignment - 1) == 0
+            || (offset.is_multiple_of(alignment) && length.is_multiple_of(alignment));
+        if has_place && !is_aligned {
             return Some(format!("the device takes multiples of {alignment} bytes"));
         }
         (moves_data && most > 0 && length > most)
