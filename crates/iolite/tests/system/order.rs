@@ -4,6 +4,7 @@ use crate::common::program::send;
 use crate::common::{Json, Program, scratch, trace, words};
 use crate::signals::workers_on;
 use iolite_testing::skip;
+use std::time::Duration;
 
 /// The names of the jobs and their numbers of reads, in order.
 fn ios(program: &Program, line: &str) -> Vec<(String, f64)> {
@@ -42,31 +43,22 @@ pub fn jobs_of_a_flow_keep_the_ratio_of_their_weights() {
 /// longer.
 #[test]
 pub fn jobs_ahead_of_their_flow_sleep_for_flow_sleep() {
-    const MILLISECOND: u64 = 1_000_000;
     let longest = |sleep: &str| {
         let line = format!(
             "--ioengine=null --size=1t --flow=1 --number_ios=200 {sleep} --name=slow --rate_iops=2000 --name=fast \
              --rate_iops=0"
         );
         let dir = scratch();
-        let (run, log) = trace::system_calls(
-            &Program::under_test(),
-            dir.path(),
-            "clock_nanosleep,nanosleep",
-            &words(&line),
-        )?;
+        let (run, sleeps) = trace::asked_sleeps(&Program::under_test(), dir.path(), &words(&line))?;
         run.ok();
-        let sleeps = log.lines().filter(|line| line.contains("tv_sec=0")).filter_map(|line| {
-            let number = line.split_once("tv_nsec=")?.1;
-            number.split(|byte: char| !byte.is_ascii_digit()).next()?.parse::<u64>().ok()
-        });
-        Some(sleeps.max().unwrap_or(0))
+        Some(sleeps.into_iter().max().unwrap_or_default())
     };
     let (Some(without), Some(with)) = (longest(""), longest("--flow_sleep=9000")) else {
         skip!("needs strace")
     };
-    assert!(without < MILLISECOND, "{without} ns");
-    assert!((8 * MILLISECOND..=9 * MILLISECOND).contains(&with), "{with} ns");
+    let milliseconds = Duration::from_millis;
+    assert!(without < milliseconds(1), "{without:?}");
+    assert!((milliseconds(8)..=milliseconds(9)).contains(&with), "{with:?}");
 }
 
 #[test]

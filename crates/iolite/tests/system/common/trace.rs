@@ -49,11 +49,11 @@ pub fn slowed_when(
     under_strace(program, dir, &[&format!("trace={call}"), &delay], args).map(|(finished, _)| finished)
 }
 
-/// The total time of all sleeps that the workers of a run requested. Other work on the machine can only shorten it,
-/// because a late worker sleeps less until its next I/O is due. But a long sleep counts in full even if a request of the
-/// controller ends it (an interim report, say). Processes that start others are left out, because they sleep while they
-/// wait for these. `None` as above.
-pub fn asked_sleep(program: &Program, dir: &Path, args: &[String]) -> Option<(Finished, Duration)> {
+/// All sleeps that the workers of a run requested. Other work on the machine can only shorten them, because a late worker
+/// sleeps less until its next I/O is due. But a long sleep counts in full even if a request of the controller ends it (an
+/// interim report, say). Processes that start others are left out, because they sleep while they wait for these, and
+/// while they measure the clock. `None` as above.
+pub fn asked_sleeps(program: &Program, dir: &Path, args: &[String]) -> Option<(Finished, Vec<Duration>)> {
     let traced = "clock_nanosleep,nanosleep,futex,fork,vfork,clone,clone3";
     let (finished, log) = system_calls(program, dir, traced, args)?;
     let caller = |call: &str| call.split_whitespace().next().map(str::to_owned);
@@ -70,7 +70,7 @@ pub fn asked_sleep(program: &Program, dir: &Path, args: &[String]) -> Option<(Fi
     let asked = of_workers.filter_map(|call| {
         Some(Duration::new(field(call, "tv_sec=")?, u32::try_from(field(call, "tv_nsec=")?).ok()?))
     });
-    let asked = asked.sum();
+    let asked = asked.collect();
     Some((finished, asked))
 }
 

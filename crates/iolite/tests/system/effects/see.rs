@@ -2,7 +2,7 @@
 
 use super::run;
 use crate::common::program::Running;
-use crate::common::trace::asked_sleep;
+use crate::common::trace::asked_sleeps;
 use crate::common::{Finished, Json, Program, files_in, scratch, words};
 use iolite_testing::write_program;
 use std::fs;
@@ -183,9 +183,9 @@ impl See {
                 shown.to_string()
             }
             See::Sleeps(milliseconds) => {
-                let (run, asked) = asked_sleep(&Program::under_test(), dir, &words(line))?;
+                let (run, asked) = asked_sleeps(&Program::under_test(), dir, &words(line))?;
                 expect(run);
-                (asked >= Duration::from_millis(*milliseconds)).to_string()
+                (asked.iter().sum::<Duration>() >= Duration::from_millis(*milliseconds)).to_string()
             }
             See::Works(milliseconds) => {
                 let report = json(dir, line, expect);
