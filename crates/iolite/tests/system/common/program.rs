@@ -109,7 +109,7 @@ impl Program {
 
     /// Waits for the end of a run of this program; `None` = a real fio hung and was killed.
     pub fn wait(&self, mut running: Running) -> Option<Finished> {
-        if self.is_peer && !running.ends_within(PEER_PATIENCE) {
+        if self.is_peer && running.hangs() {
             eprintln!("{} hangs, and is started again", running.command);
             return None;
         }
@@ -216,6 +216,13 @@ impl Running {
         }
     }
 
+    /// Whether this run of fio hangs, or gave up because its jobs were slow to start. On a busy machine, fio 3.33 then
+    /// says this after ten seconds, and leaves processes behind.
+    fn hangs(&mut self) -> bool {
+        let ends = self.ends_within(PEER_PATIENCE) && self.leaves_nothing_within(GRACE);
+        !ends || self.output().contains("fio: job startup hung?")
+    }
+
     /// Waits for the end of the first process, but no longer than this. Returns whether it has ended.
     fn ends_within(&mut self, patience: Duration) -> bool {
         while self.started.elapsed() < patience {
@@ -236,13 +243,8 @@ impl Running {
             self.check_patience("its end");
             thread::sleep(Duration::from_millis(2));
         };
-        // Workers may take a moment longer than the first process. The pipes close with the last of them.
-        let grace = Instant::now() + GRACE;
-        while !(self.stdout.at_end() && self.stderr.at_end() && !group_exists(self.pid())) {
-            if Instant::now() > grace {
-                panic!("{} ended ({status}) and left processes behind:\n{}", self.command, self.output());
-            }
-            thread::sleep(Duration::from_millis(1));
+        if !self.leaves_nothing_within(GRACE) {
+            panic!("{} ended ({status}) and left processes behind:\n{}", self.command, self.output());
         }
         Finished {
             status,
@@ -250,6 +252,19 @@ impl Running {
             stderr: self.stderr.text(),
             command: std::mem::take(&mut self.command),
         }
+    }
+
+    /// Waits for the end of all processes of a run whose first process has ended, but no longer than this. Workers may
+    /// take a moment longer than the first process. The pipes close with the last of them.
+    fn leaves_nothing_within(&self, grace: Duration) -> bool {
+        let until = Instant::now() + grace;
+        while !(self.stdout.at_end() && self.stderr.at_end() && !group_exists(self.pid())) {
+            if Instant::now() > until {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        true
     }
 
     fn check_patience(&self, what: &str) {
