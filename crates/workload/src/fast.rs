@@ -8,6 +8,7 @@ use crate::{
     Generator, Io, Mix, Next, Spec,
     coverage::{Strategy, choosers, directions, lap_keys, random_size, sequential_size, unvisited},
     general::{Streams, byte_limit, draw_mix, has_laps, io_limit},
+    lfsr::Lfsr,
     offset::{Chooser, Tables},
     permutation::Permutation,
     place::Place,
@@ -80,10 +81,17 @@ pub struct Sequential {
 /// Each block once, in random order.
 #[derive(Clone, Debug)]
 pub struct Covering {
-    order: Permutation,
+    order: Order,
     keys: SplitMix64,
     size: u64,
     seed: u64,
+}
+
+/// The random order of blocks. (It is the same for all I/Os, so the processor predicts which one it is.)
+#[derive(Clone, Debug)]
+enum Order {
+    Permutation(Permutation),
+    Lfsr(Lfsr),
 }
 
 /// Offsets at random, all equally likely.
@@ -143,7 +151,11 @@ impl Offsets for Sequential {
 impl Offsets for Covering {
     #[inline(always)]
     fn next(&mut self, _: Direction) -> Option<Place> {
-        self.order.next().map(|block| Place { offset: block * self.size, length: self.size })
+        let block = match &mut self.order {
+            Order::Permutation(order) => order.next(),
+            Order::Lfsr(order) => order.next(),
+        };
+        block.map(|block| Place { offset: block * self.size, length: self.size })
     }
 
     fn wrap(&mut self, _: Direction) {
@@ -151,7 +163,11 @@ impl Offsets for Covering {
     }
 
     fn restart(&mut self) {
-        self.order.rekey(self.keys.next_u64());
+        let key = self.keys.next_u64();
+        match &mut self.order {
+            Order::Permutation(order) => order.rekey(key),
+            Order::Lfsr(order) => order.rekey(key),
+        }
     }
 
     fn rewind(&mut self) {
@@ -330,9 +346,13 @@ pub fn fast(spec: &Spec) -> Option<FastGenerator> {
                 None => FastGenerator::SequentialMix(parts.with(offsets, mix(percent))),
             })
         }
-        Strategy::Permutation(block) => {
+        Strategy::Permutation(_) | Strategy::Lfsr(_) => {
             let mut keys = lap_keys(spec.seed, 0);
-            let order = Permutation::new(region.length / block, keys.next_u64());
+            let (blocks, key) = (region.length / size, keys.next_u64());
+            let order = match strategy {
+                Strategy::Lfsr(_) => Order::Lfsr(Lfsr::new(blocks, key)),
+                _ => Order::Permutation(Permutation::new(blocks, key)),
+            };
             let offsets = Covering { order, keys, size, seed: spec.seed };
             Some(match single {
                 Some(one) => FastGenerator::Covering(parts.with(offsets, one)),
