@@ -9,9 +9,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// The number of fractional bits of the factor.
-const SHIFT: u32 = 32;
-
 /// How long the counter is compared with the system's clock. Each bracketed reading is uncertain by about 50 ns, so two
 /// of them this far apart give the rate to about 20 parts per million.
 const CALIBRATION_NS: u64 = 5_000_000;
@@ -50,10 +47,10 @@ pub struct Clock {
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// (counter − start) × factor / 2³²
+    /// The processor's counter since it had the value `start`.
     Counter {
         start: u64,
-        factor: u64,
+        tick: Tick,
     },
     Monotonic,
     /// The time that another thread writes into this word.
@@ -74,21 +71,22 @@ impl Clock {
             FIRST.get().filter(|(at, _)| now.saturating_sub(*at) < OLDEST_NS).map(|(_, first)| *first);
         let first = first.unwrap_or_else(bracketed);
         // The rate that a processor states is exact, where it is not plainly wrong.
-        let stated = counter::hertz().map(|hertz| factor(1_000_000_000, hertz));
-        let is_possible = |stated: &u64| {
-            measured(first, CHECK_NS).is_some_and(|measured| stated.abs_diff(measured) <= measured / 100)
+        let stated = counter::hertz().map(|hertz| Tick::new(1_000_000_000, hertz));
+        let is_possible = |stated: &Tick| {
+            measured(first, CHECK_NS)
+                .is_some_and(|measured| (stated.ns() / measured.ns() - 1.0).abs() <= 0.01)
         };
-        let factor = stated.filter(is_possible).or_else(|| measured(first, CALIBRATION_NS));
-        let Some(factor) = factor else { return Clock { kind: Kind::Monotonic, origin_ns } };
+        let tick = stated.filter(is_possible).or_else(|| measured(first, CALIBRATION_NS));
+        let Some(tick) = tick else { return Clock { kind: Kind::Monotonic, origin_ns } };
         let (start_ns, start) = first;
-        Clock { kind: Kind::Counter { start, factor }, origin_ns: start_ns }
+        Clock { kind: Kind::Counter { start, tick }, origin_ns: start_ns }
     }
 
     /// A description of the clock, for the user.
     pub fn description(&self) -> String {
         match self.kind {
-            Kind::Counter { factor, .. } => {
-                let megahertz = 1000.0 * (1u64 << SHIFT) as f64 / factor as f64;
+            Kind::Counter { tick, .. } => {
+                let megahertz = 1000.0 / tick.ns();
                 format!("the processor's invariant counter, {megahertz:.2} MHz")
             }
             Kind::Monotonic => "the system's, the processor has no counter to rely on".to_owned(),
@@ -125,9 +123,7 @@ impl Clock {
     #[inline(always)]
     pub fn now(&self) -> u64 {
         match self.kind {
-            Kind::Counter { start, factor } => {
-                ((u128::from(counter::read().wrapping_sub(start)) * u128::from(factor)) >> SHIFT) as u64
-            }
+            Kind::Counter { start, tick } => tick.times(counter::read().wrapping_sub(start)),
             Kind::Kept(word) => word.load(Relaxed),
             Kind::Monotonic => time::monotonic_ns() - self.origin_ns,
             Kind::TimeOfDay => (time::wall_ns().wrapping_sub(self.origin_ns)) / 1000 * 1000,
@@ -135,20 +131,44 @@ impl Clock {
     }
 }
 
-/// The factor for a counter that ticks so often in this time.
-fn factor(ns: u64, ticks: u64) -> u64 {
-    ((u128::from(ns) << SHIFT) / u128::from(ticks)) as u64
+/// The time between two ticks of the counter: `factor` / 2^(64 - `shift`) nanoseconds. So the upper half of a product is
+/// the result, and all that a processor has to do after a reading is to shift by a number that is mostly 0, and to
+/// multiply.
+#[derive(Clone, Copy, Debug)]
+struct Tick {
+    factor: u64,
+    shift: u32,
 }
 
-/// The factor that this reading and one at least so much later give; `None` = the counter stands still.
-fn measured((start_ns, start): (u64, u64), least_ns: u64) -> Option<u64> {
+impl Tick {
+    /// That of a counter that ticks so often in this time.
+    fn new(ns: u64, ticks: u64) -> Tick {
+        // A factor below 2^64 with as many bits as possible.
+        let shift = (ns / ticks).checked_ilog2().map_or(0, |log| log + 1);
+        let factor = (u128::from(ns) << (64 - shift)) / u128::from(ticks);
+        Tick { factor: u64::try_from(factor).unwrap_or(u64::MAX), shift }
+    }
+
+    fn ns(self) -> f64 {
+        self.factor as f64 / ((1u128 << (64 - self.shift)) as f64)
+    }
+
+    /// The time of so many ticks.
+    #[inline(always)]
+    fn times(self, ticks: u64) -> u64 {
+        ((u128::from(ticks << self.shift) * u128::from(self.factor)) >> 64) as u64
+    }
+}
+
+/// What this reading and one at least so much later give; `None` = the counter stands still.
+fn measured((start_ns, start): (u64, u64), least_ns: u64) -> Option<Tick> {
     let left = least_ns.saturating_sub(time::monotonic_ns().saturating_sub(start_ns));
     if left > 0 {
         std::thread::sleep(Duration::from_nanos(left));
     }
     let (end_ns, end) = bracketed();
     let ticks = end.wrapping_sub(start);
-    (ticks > 0).then(|| factor(end_ns - start_ns, ticks))
+    (ticks > 0).then(|| Tick::new(end_ns - start_ns, ticks))
 }
 
 /// Reads both clocks at the same moment. Returns the tightest of a few attempts.
@@ -184,6 +204,21 @@ mod tests {
             // then.
             let tolerance = 10_000 + after / 1000;
             assert!(middle + tolerance >= before && middle <= after + tolerance, "{source:?}");
+        }
+    }
+
+    #[test]
+    fn ticks_of_any_length_are_converted() {
+        const SECOND: u64 = 1_000_000_000;
+        // From a Raspberry Pi to a processor of the future; 1 GHz is where the shift ends.
+        for hertz in [19_200_000, 24_000_000, 999_999_999, SECOND, SECOND + 1, 2_596_096_000, 7_000_000_000] {
+            let tick = Tick::new(SECOND, hertz);
+            for seconds in [1, 1000, 1_000_000_000] {
+                let (ns, expected) = (tick.times(hertz * seconds), SECOND * seconds);
+                // The last bit of the factor is worth a nanosecond in centuries.
+                assert!(expected - ns <= 1 + seconds / 100_000_000, "{hertz} Hz, {seconds} s: {ns}");
+            }
+            assert!((tick.ns() * hertz as f64 / SECOND as f64 - 1.0).abs() < 1e-9);
         }
     }
 
