@@ -32,6 +32,7 @@ impl Engine for NullEngine {
     const SYNCHRONOUS: bool = false;
     const EACH_GENERATOR: bool = true;
     const CALLS: bool = false;
+    const COMPLETES_IN_COMMIT: bool = true;
 
     fn visit_shared<V: Visitor>(self, visitor: V) -> V::Out {
         visitor.visit(self)

@@ -216,6 +216,10 @@ pub trait Engine {
     /// for all chooses the generator for each I/O, which takes a nanosecond: that matters only where I/O costs nothing.
     const EACH_GENERATOR: bool = false;
 
+    /// Whether units are complete once they are committed, so that the time stamp of a commit serves for the reap right after
+    /// it, too.
+    const COMPLETES_IN_COMMIT: bool = false;
+
     /// Whether units are issued and reaped on other threads, which take the time ([`Engine::times`]).
     const STAMPS: bool = false;
 

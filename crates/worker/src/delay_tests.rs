@@ -366,6 +366,64 @@ impl Measured {
     }
 }
 
+/// Completes each unit as soon as it is committed, the newest first. A reap takes a nanosecond.
+struct NewestFirst {
+    time: Time,
+    queued: Vec<Completion>,
+    complete: Vec<Completion>,
+}
+
+impl Engine for NewestFirst {
+    const SYNCHRONOUS: bool = false;
+    const COMPLETES_IN_COMMIT: bool = true;
+
+    fn open(&mut self, _: u32, _: &FileSpec, _: OpenMode) -> io::Result<()> {
+        Ok(())
+    }
+
+    unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        self.queued.push(Completion { unit: unit.index, outcome: Ok(unit.length) });
+        Queued::Queued
+    }
+
+    fn commit(&mut self) -> Result<usize, Errno> {
+        let count = self.queued.len();
+        self.complete.append(&mut self.queued);
+        Ok(count)
+    }
+
+    fn reap(
+        &mut self,
+        _: usize,
+        max: usize,
+        _: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        self.time.pass(1);
+        done.extend(self.complete.drain(self.complete.len().saturating_sub(max)..).rev());
+        Ok(())
+    }
+}
+
+/// A unit that is reaped right after its own commit has a completion latency: its issue stamp does not serve as both.
+#[test]
+fn nothing_takes_no_time() {
+    let options = JobOptions {
+        name: "j".into(),
+        ioengine: "null".into(),
+        extent: ExtentOptions { size: Some(SizeValue::Bytes(1000 * 4096)), ..ExtentOptions::default() },
+        depth: DepthOptions { iodepth: 2, ..DepthOptions::default() },
+        ..JobOptions::default()
+    };
+    let time = moved();
+    let engine = NewestFirst { time, queued: Vec::new(), complete: Vec::new() };
+    let (arena, done) = run(options, time.clock(), engine);
+    assert_eq!(done, Ok(()));
+    let [_, clat, lat] = arena.slot(0).stats.latencies(0);
+    assert_eq!((clat.moments.count, lat.moments.count), (1000, 1000));
+    assert_eq!((clat.moments.min, lat.moments.min), (1, 1));
+}
+
 pub(super) fn moved() -> Time {
     Time::Moved(Box::leak(Box::new(AtomicU64::new(1))))
 }

@@ -6,7 +6,8 @@
 //!
 //! A unit has three time stamps: *start* (it was made), *issue* (it was handed to the system: just before the call of a
 //! synchronous engine, or after queue and commit) and *complete* (it was reaped). Units of one commit share their issue
-//! stamp. Units of one reap share their completion stamp. If sending a unit is a part of it ([`IssueRules::times_sending`]),
+//! stamp. Units of one reap share their completion stamp, which is the issue stamp of the commit just before if the engine
+//! completes units there ([`Engine::COMPLETES_IN_COMMIT`]). If sending a unit is a part of it ([`IssueRules::times_sending`]),
 //! it is issued when it is handed to the engine.
 
 mod any_loop;
@@ -510,8 +511,11 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     #[inline(always)]
     fn make_room(&mut self) {
         self.commit();
+        let mut stamp = self.common.flight.fresh_stamp;
         loop {
-            self.reap(self.common.rules.complete_min);
+            let min = self.common.rules.complete_min.min(self.common.flight.count);
+            let max = self.common.rules.complete_max.max(min);
+            self.reap_between(min, max, std::mem::take(&mut stamp));
             if self.common.flight.count <= self.common.rules.low.min(self.common.flight.limit - 1)
                 || self.common.end.failure.is_some()
             {
@@ -528,11 +532,12 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     fn reap(&mut self, min: u32) {
         let min = min.min(self.common.flight.count);
         let max = self.common.rules.complete_max.max(min);
-        self.reap_between(min, max);
+        self.reap_between(min, max, 0);
     }
 
+    /// The same, at least and at most so many. `fresh` is the stamp of a commit just before; 0 = none.
     #[inline(always)]
-    fn reap_between(&mut self, min: u32, max: u32) {
+    fn reap_between(&mut self, min: u32, max: u32, fresh: u64) {
         self.common.flight.fresh_stamp = 0;
         let timeout = if FULL { self.common.patience() } else { None };
         if let Err(errno) =
@@ -541,7 +546,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             self.common.fail(Failure { errno, attempt: None, missed: None });
         }
         if !self.common.flight.done.is_empty() {
-            self.count_done();
+            self.count_done(if E::COMPLETES_IN_COMMIT && !FULL { fresh } else { 0 });
         } else if min > 0 {
             self.nothing_came();
         }
@@ -558,18 +563,25 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             self.common.fail(Failure { errno, attempt: None, missed: None });
         }
         if !self.common.flight.done.is_empty() {
-            self.count_done();
+            self.count_done(0);
         }
         if FULL {
             self.look_for_overdue();
         }
     }
 
-    /// Counts the completions of a reap.
+    /// Counts the completions of a reap, which happened at `fresh`; 0 = now.
     #[inline(always)]
-    fn count_done(&mut self) {
+    fn count_done(&mut self, fresh: u64) {
         let count = self.common.flight.done.len() as u32;
-        let now = if self.common.rules.timed() { self.common.clock.now() } else { 0 };
+        let now = match &self.common.flight.done[..] {
+            _ if !self.common.rules.timed() => 0,
+            // A unit that was issued just then took longer than nothing.
+            [only] if fresh != 0 && self.common.flight.table.stamps[only.unit as usize].issue != fresh => {
+                fresh
+            }
+            _ => self.common.clock.now(),
+        };
         // (Those that come back after they were given up are not counted, so this may go below 0 for a moment.)
         self.common.flight.count = self.common.flight.count.wrapping_sub(count);
         let done = std::mem::take(&mut self.common.flight.done);
@@ -677,7 +689,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             }
             let before = self.common.flight.count;
             let failed_before = self.common.end.failure.is_some();
-            self.reap_between(1, self.common.flight.count);
+            self.reap_between(1, self.common.flight.count, 0);
             self.commit();
             if self.common.flight.count == before && failed_before && !self.common.rules.limits_time() {
                 // The engine cannot report on the units that are left.
