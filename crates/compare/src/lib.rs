@@ -3,7 +3,7 @@
 //!
 //! One run cannot show how much runs vary. So each run gives one value of each figure, no matter how long it was, and
 //! a verdict needs [`FEWEST`] runs per side. Means of logarithms are compared, so a change is a ratio and is the same
-//! in both directions. Its confidence interval is Welch's (`chance.rs`). All figures with verdicts share one
+//! in both directions. Its confidence interval is Welch's (`welch.rs`). All figures with verdicts share one
 //! probability of error, [`ERROR`], in equal parts (Bonferroni). So all verdicts are correct in 95 of 100
 //! comparisons, and a verdict never contradicts its interval, which could happen with a stepwise procedure (Holm's).
 //!
@@ -11,13 +11,13 @@
 //! changes. `order.rs` decides the order in which to make runs that will be compared, and `spread.rs` describes how
 //! the runs of one side vary.
 
-mod chance;
 mod figure;
 mod likeness;
 mod limit;
 mod order;
 mod run;
 mod spread;
+mod welch;
 
 pub use figure::Figure;
 pub use likeness::may_differ;
@@ -347,7 +347,7 @@ impl Row {
     fn judge(&mut self, error: f64) {
         if self.has_interval() {
             let [base, new] = &self.logarithms;
-            let found = chance::difference(base, new, error, self.step);
+            let found = welch::difference(base, new, error, self.step);
             let (low, high) = (found.centre - found.half, found.centre + found.half);
             self.interval = Some((low.exp_m1(), high.exp_m1()));
             self.verdict = match (low > 0.0, high < 0.0) {
@@ -366,9 +366,9 @@ impl Summary {
     fn of(values: &[f64], logarithms: &[f64]) -> Option<Summary> {
         let several = values.len() > 1;
         (!values.is_empty()).then(|| {
-            let mean = chance::mean(values);
-            let variation = several.then(|| chance::variance(values, mean).sqrt() / mean);
-            Summary { runs: values.len(), mean: chance::mean(logarithms).exp(), variation }
+            let mean = welch::mean(values);
+            let variation = several.then(|| welch::variance(values, mean).sqrt() / mean);
+            Summary { runs: values.len(), mean: welch::mean(logarithms).exp(), variation }
         })
     }
 }

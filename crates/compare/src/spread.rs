@@ -4,7 +4,7 @@
 //! a mean is Student's, computed from logarithms.
 
 use crate::run::Part;
-use crate::{ERROR, Figure, Side, Summary, WHOLE_JOB, chance};
+use crate::{ERROR, Figure, Side, Summary, WHOLE_JOB, welch};
 use std::collections::BTreeSet;
 
 /// A figure over all runs.
@@ -90,7 +90,7 @@ impl SpreadRow {
         let summary = Summary::of(&values, &logarithms)?;
         let step = parts.iter().map(|part| part.step(figure)).fold(0.0, f64::max);
         let interval = (values.len() > 1).then(|| {
-            let (centre, half) = chance::mean_within(&logarithms, ERROR, step);
+            let (centre, half) = welch::mean_within(&logarithms, ERROR, step);
             ((centre - half).exp(), (centre + half).exp())
         });
         Some(SpreadRow {

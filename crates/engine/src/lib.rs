@@ -23,7 +23,7 @@
 //! | has its own storage | [`Storage`], given by [`Engine::storage`] |
 //! | must load a library to be tried | `loads_library` in its entry, and [`in_child_process()`] |
 //! | has a server or a library that completes units later | [`completed_later`] |
-//! | acts on names | `NameEngine` in `engine-calls/src/names/mod.rs`, which leaves only the action on a name |
+//! | acts on names | `NameEngine` in `engine-calls/src/names.rs`, which leaves only the action on a name |
 //! | acts on names or extents, or works without I/O | [`UnitKind`], which decides how its units are prepared and counted |
 //!
 //! [`UnitKind`]: iolite_options::engines::UnitKind

@@ -7,9 +7,10 @@ use iolite_host::ThisMachine;
 use iolite_options::engines::{ExternalOptions, NetOptions, Protocol};
 use iolite_options::{Diagnostic, Invocation, JobOptions, Name, RunOptions};
 use iolite_plan::{Plan, Problem, Share};
-use iolite_remote::child::{self, Channel, Permissions};
+use iolite_remote::child::{self, Channel};
 use iolite_remote::confine;
 use iolite_remote::message::{Begun, Done, FromAgent, Refusal, Request, Shown, machine_identity};
+use iolite_remote::permissions::Permissions;
 use iolite_remote::spool;
 use iolite_run::{HeldSignals, Prepared, RunError, Settings, StartGate, Trigger, Watch};
 use iolite_stats::{Event, EventKind, MOST_WITH_LATENCIES, Recorder, Report, Snapshot, Word};
@@ -133,8 +134,8 @@ pub const DENIED: &str = "Permission denied";
 /// Confines the process: from here on, it can only use the served files and the run's own directory.
 pub fn give_up_all_but(only: &[PathBuf], permissions: &Permissions, own: &Path) -> Result<(), String> {
     spool::make(own).map_err(|error| format!("{}: {error}", own.display()))?;
-    let wish = confine::Wish { only, own, changes: permissions.changes, exec: permissions.exec };
-    confine::confine(wish).map_err(|why| format!("--serve-only: {why}"))
+    let asked = confine::Confinement { only, own, changes: permissions.changes, exec: permissions.exec };
+    confine::confine(asked).map_err(|why| format!("--serve-only: {why}"))
 }
 
 /// Names the files of a job after its client, as fio does: here those given by name in a `directory`; `plan` does it for
@@ -173,7 +174,7 @@ fn perform(
     }
     let only = &permissions.only[..];
     let outside =
-        if only.is_empty() { Vec::new() } else { served_files::outside_of_jobs(&request.jobs, only) };
+        if only.is_empty() { Vec::new() } else { served_files::unserved_by_run(&request.jobs, only) };
     if !outside.is_empty() {
         return Err(refusal(outside));
     }
@@ -189,12 +190,12 @@ fn perform(
     }
     // Before anything is asked of an engine in a file: asking would run its code.
     let executing: Vec<String> =
-        batches.iter().flatten().flat_map(|job| executing(job, permissions.exec)).collect();
+        batches.iter().flatten().flat_map(|job| refused_programs(job, permissions.exec)).collect();
     if !executing.is_empty() {
         return Err(refusal(executing));
     }
     // Before anything is created: traces are merged while jobs are planned.
-    let making = batches.iter().flatten().filter(|_| !permissions.changes).flat_map(making);
+    let making = batches.iter().flatten().filter(|_| !permissions.changes).flat_map(refused_writes);
     let making: Vec<String> = making.collect();
     if !making.is_empty() {
         return Err(refusal(making));
@@ -203,7 +204,7 @@ fn perform(
         .iter()
         .flatten()
         .filter(|_| !only.is_empty())
-        .flat_map(|job| served_files::outside(job, only));
+        .flat_map(|job| served_files::unserved(job, only));
     let outside: Vec<String> = outside.map(|problem| problem.to_string()).collect();
     if !outside.is_empty() {
         return Err(refusal(outside));
@@ -427,7 +428,7 @@ pub fn executes(job: &JobOptions) -> impl Iterator<Item = &'static str> {
 }
 
 /// Refuses options that run code, except those that the server permits.
-fn executing(job: &JobOptions, is_permitted: bool) -> Vec<String> {
+fn refused_programs(job: &JobOptions, is_permitted: bool) -> Vec<String> {
     let told = executes(job).filter_map(|option| {
         let why = match option {
             "ioengine" if has_engine_in_a_file(job) => NOT_IN_A_FILE,
@@ -441,7 +442,7 @@ fn executing(job: &JobOptions, is_permitted: bool) -> Vec<String> {
 
 /// Options that create, replace or remove a file in spite of `--readonly`. A local run may do that, for its own records
 /// in files that its user has chosen. On a server, the client has chosen them.
-fn making(job: &JobOptions) -> Vec<String> {
+fn refused_writes(job: &JobOptions) -> Vec<String> {
     let waits_at_socket = |net: &NetOptions| net.protocol == Protocol::Unix && job.waits_for_peer();
     let found = [
         ("write_iolog", job.replay.write_iolog.is_some()),

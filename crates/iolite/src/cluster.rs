@@ -3,7 +3,7 @@
 mod page;
 mod session;
 mod shared_files;
-mod wishes;
+mod user_requests;
 
 use crate::console::{self, Console};
 use crate::exit_status::INTERRUPTED;
@@ -28,7 +28,7 @@ use std::cell::Cell;
 use std::os::unix::process::parent_id;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use wishes::Wishes;
+use user_requests::UserRequests;
 
 /// The shortest and longest interval of a machine's reports during its run, which keep its measurements if it is lost.
 const KEPT_MS: [u64; 2] = [1000, 5000];
@@ -134,7 +134,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         after: run.trigger_timeout.map(Duration::from_millis),
         command: run.trigger.clone(),
     };
-    let mut wishes = Wishes {
+    let mut user = UserRequests {
         signals,
         requests: Requests::none(),
         asked: false,
@@ -147,7 +147,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         has_fired: false,
         name,
     };
-    let coordinator = match Coordinator::reach(&addresses, keys, settings, &mut || wishes.next()) {
+    let coordinator = match Coordinator::reach(&addresses, keys, settings, &mut || user.next()) {
         Ok(coordinator) => coordinator,
         Err(NotReached::Failed(failed)) => {
             let said = |(index, why): (usize, String)| match &addresses[index] {
@@ -168,8 +168,8 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     let labels = labels(name, &machines, &addresses);
     let page = HostsPage::start(name, &run, &labels).map_err(|why| vec![why])?;
     let sample_ms = page.as_ref().map_or(0, |_| page::interval(labels.len()).as_millis() as u64);
-    let wishes_of_all = (&wants_report, &has_begun);
-    let mut session = Session::new(name, &run, &mut console, labels, &addresses, wishes_of_all);
+    let requests_of_all = (&wants_report, &has_begun);
+    let mut session = Session::new(name, &run, &mut console, labels, &addresses, requests_of_all);
     session.page = page;
     let places = places(&requests);
     let kept_ms = (requests.len() as u64 * KEPT_MS_OF_EACH).clamp(KEPT_MS[0], KEPT_MS[1]);
@@ -187,12 +187,12 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         requests.collect(),
         &tags(&addresses),
         &mut |index, told| session.take(index, told),
-        &mut || wishes.next(),
+        &mut || user.next(),
     );
     let together = finished.together();
     (session.cluster.start, session.cluster.steady) = (together.start, together.steady);
     // The queue must live on: without it, the signals would no longer be blocked.
-    let Wishes { signals: _held, requests, asked, mut watch, has_fired, .. } = wishes;
+    let UserRequests { signals: _held, requests, asked, mut watch, has_fired, .. } = user;
     if let Ok(held) = HeldSignals::new() {
         held.give_up_when_asked(requests, console::taken, INTERRUPTED.into(), move || {
             complain(name, &"given up: files that are not written or received yet are lost");

@@ -15,7 +15,7 @@
 //! | `--debug`; self-tests; the table of the profile `act` | `debug.rs`; `self_tests.rs`; `act_profile.rs` |
 //! | subcommands | `subcommands.rs`, a file for each |
 //! | several runs (`iolite sweep`, `--repeat`): checks before the first, their directory, continuation | `run_series.rs`, `run_series/foresight.rs`, `run_series/directory.rs`, `run_series/runner.rs`; `repeat.rs` |
-//! | `--web`: the run's side; jobs from a page | `live_page.rs`; `page_run.rs` |
+//! | `--web`: the run's side; jobs from a page | `live_page.rs`; `job_from_page.rs` |
 //! | `--client`, `--mpi`; `--server` | `cluster.rs`, `mpi.rs`; `agent.rs`, runs for clients in a process of their own: `client_run.rs` |
 //! | files that go back to clients; files that they may name; keys of connections | `returned_files.rs`; `served_files.rs`; `connection_keys.rs` |
 //! | what engines know before there is a plan | `external_engines.rs` (facets of engines in shared objects), `storage_names.rs` (names in their storages) |
@@ -34,6 +34,8 @@ mod debug;
 mod exit_status;
 mod external_engines;
 mod first_words;
+#[cfg(feature = "web")]
+mod job_from_page;
 mod left_out;
 #[cfg(feature = "web")]
 mod live_page;
@@ -52,8 +54,6 @@ mod metrics_push;
 mod mpi;
 mod output_file;
 mod page_logs;
-#[cfg(feature = "web")]
-mod page_run;
 mod repeat;
 mod report_formats;
 #[cfg(feature = "agents")]
@@ -100,7 +100,7 @@ pub fn main() -> ExitCode {
     }
     #[cfg(feature = "web")]
     if args.first().is_some_and(|word| word == iolite_web::JOB_WORD) {
-        return page_run::run(name, &args[1..]);
+        return job_from_page::run(name, &args[1..]);
     }
     if let Some(subcommand) = commands::called_by(&args) {
         return subcommands::run(name.word(), subcommand, &args[1..]);

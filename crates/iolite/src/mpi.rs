@@ -4,7 +4,7 @@ use crate::messages::complain;
 use iolite_options::{Launched, Name};
 use iolite_os::signals::SignalQueue;
 use iolite_remote::agent::Settings;
-use iolite_remote::child::Permissions;
+use iolite_remote::permissions::Permissions;
 use iolite_remote::ranks::{self, Meeting, Work};
 use std::process::ExitCode;
 use std::time::Duration;

@@ -15,7 +15,7 @@ pub fn words(only: &[PathBuf]) -> String {
 }
 
 /// The paths outside of jobs (includes, `--aux-path`) that are not served.
-pub fn outside_of_jobs(sent: &SentJobs, only: &[PathBuf]) -> Vec<String> {
+pub fn unserved_by_run(sent: &SentJobs, only: &[PathBuf]) -> Vec<String> {
     let files = sent.files.iter().filter_map(|file| match file {
         SentFile::There(name) => Some(("--remote-config", Path::new(name))),
         SentFile::Here(_) => None,
@@ -28,7 +28,7 @@ pub fn outside_of_jobs(sent: &SentJobs, only: &[PathBuf]) -> Vec<String> {
 /// The paths of a job that are not served: those of all options that name files of this machine
 /// ([`Definition::files`](iolite_options::definition::Definition::files)), and sockets. The kernel does not refuse
 /// connections to sockets. (Nor does it refuse the files of patterns, which are read together with the job file.)
-pub fn outside(job: &JobOptions, only: &[PathBuf]) -> Vec<Problem> {
+pub fn unserved(job: &JobOptions, only: &[PathBuf]) -> Vec<Problem> {
     let named = job.files_named().into_iter().map(|(option, name)| (option, PathBuf::from(name)));
     let mut found: Vec<(&'static str, PathBuf)> = named.collect();
     let says_where = !job.files.directory.is_empty() || job.files.names_files();
@@ -85,7 +85,7 @@ fn nbd_socket(uri: &str) -> Result<Option<&str>, ()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{nbd_socket, outside};
+    use super::{nbd_socket, unserved};
     use iolite_options::engines::{HttpOptions, RadosOptions, Secret, engine, engines};
     use iolite_options::{JobOptions, registry};
     use std::collections::BTreeSet;
@@ -101,7 +101,7 @@ mod tests {
             if let Some(conf) = conf {
                 job.engine.of_mut::<RadosOptions>().unwrap().conf = conf;
             }
-            let found = outside(&job, &[served.path().canonicalize().unwrap()]);
+            let found = unserved(&job, &[served.path().canonicalize().unwrap()]);
             found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
         };
         assert_eq!(outside_of(Some(inside("conf")), &inside("handles")), "");
@@ -116,7 +116,7 @@ mod tests {
         let mut job = JobOptions { name: "j".into(), ..JobOptions::default() };
         job.choose_engine(engine("http").unwrap());
         job.engine.of_mut::<HttpOptions>().unwrap().http_pass = Secret::File("elsewhere/pass".into());
-        let found = outside(&job, &["/served".into()]);
+        let found = unserved(&job, &["/served".into()]);
         let told = found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         assert!(
             told.contains("http_pass_file=elsewhere/pass: the server serves nothing but /served"),

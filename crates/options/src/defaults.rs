@@ -1,4 +1,5 @@
-//! The defaults of a job: those that the option tables declare.
+//! The defaults of a job: those that the declarations in `defs` and `engines` have. Defaults that depend on other options
+//! are decided when a job is complete (`decided.rs`).
 
 use crate::definition::{Definition, Given};
 use crate::values::Notes;

@@ -6,8 +6,8 @@
 use crate::replay::Replay;
 use crate::safety;
 use crate::{
-    Plan, Problem, affinity, amounts, batches, dedupe, limits, logs, measuring, memory, offsets, placement,
-    priorities, rates, readonly, replay, system_support,
+    Plan, Problem, affinity, amounts, batches, buffer_file, dedupe, limits, logs, measuring, placement,
+    priorities, rates, readonly, replay, system_support, zone_conflicts,
 };
 use iolite_host::Machine;
 use iolite_options::engines::{EngineInfo, Obstacle};
@@ -23,7 +23,7 @@ pub fn job(
 ) -> Vec<Problem> {
     let of_options = [
         dedupe::obstacles,
-        offsets::obstacles,
+        zone_conflicts::obstacles,
         rates::obstacles,
         amounts::obstacles,
         batches::obstacles,
@@ -41,7 +41,7 @@ pub fn job(
     if !run.parse_only {
         obstacles.extend(of_replay(options, replays, machine));
         obstacles.extend(placement::obstacles(options, machine));
-        obstacles.extend(memory::obstacles(options, machine));
+        obstacles.extend(buffer_file::obstacles(options, machine));
         obstacles.extend(safety::obstacles(options, engine, replays, machine));
     }
     obstacles.into_iter().map(|(option, message)| Problem::of(options, option, message)).collect()

@@ -4,7 +4,7 @@ use crate::storages::{self, Namespace, Namespaces, Storages};
 use crate::{
     FileFacts, FileKind, FileLayout, JobPlan, Layout, LayoutContext, Plan, Problem, WorkerPlan, is_endless,
 };
-use crate::{layout, layout_of_names, offsets, readonly, replay_layout, zones};
+use crate::{layout, layout_of_names, readonly, replay_layout, zone_conflicts, zones};
 use iolite_host::{Access, Machine, Refusal};
 use iolite_options::JobOptions;
 use iolite_options::engines::{Capability, IoUringCmdOptions, NameAct};
@@ -37,7 +37,7 @@ impl Plan {
             match search.of_worker(worker) {
                 Ok(layout) => {
                     let options = &self.job_of(worker).options;
-                    let misfit = offsets::regions(options, &layout);
+                    let misfit = zone_conflicts::regions(options, &layout);
                     problems.extend(misfit.map(|(option, message)| Problem::of(options, option, message)));
                     layouts.push(layout);
                 }

@@ -10,12 +10,12 @@
 //! | what | file |
 //! |---|---|
 //! | names of files, also by the million; sizes and regions | `files.rs`, `names.rs`; `layout.rs`, `layouts.rs` (objects that must be there: `is_there`, `fits`) |
-//! | the parts of a resolved worker | `resolve/mod.rs`, a file for each part; `resolve/peers.rs`: other workers that it depends on, the other ends of connections |
+//! | the parts of a resolved worker | `resolve.rs`, a file for each part; `resolve/peers.rs`: other workers that it depends on, the other ends of connections |
 //! | what a job does as a whole: what ends it, its report, samples, watching, estimates | `job.rs` and its parts |
 //! | a job's seed, its number on disk, the name of its state | `builder.rs` (`place`) |
 //! | jobs that are refused | of one job: `check.rs`, `amounts.rs`, `measuring.rs`; what engines cannot do: `engines.rs` (facets), own options of an engine: `obstacles` in `options/src/engines/own.rs`; devices in use, wrong kinds of files: `safety.rs`; `--readonly`: `readonly.rs`; files that a run would destroy: `own_files.rs`; unverifiable data: `verification/obstacles.rs`, `unforeseeable.rs`, `rivalries.rs` |
 //! | demands that the machine cannot meet | `memory_need.rs` (memory), `limits.rs`, `system_support.rs` (clocks, atomic writes), `affinity.rs` |
-//! | zones | `zones.rs`: refusals and regions of whole zones; `zones/devices.rs`: devices that workers share |
+//! | zones | `zones.rs`: refusals and regions of whole zones; `zone_conflicts.rs`: options that do not go with zones or preconditioning; `zones/devices.rs`: devices that workers share |
 //! | several workers that write to one place, and verify | `verification/rivalries.rs`, `imprint.rs` |
 //! | replays | `replay.rs` scans a trace once; `workload.rs` (`replayed`): a trace in the terms of a workload, for verification |
 //! | control groups, rates of several machines, jobs reported together | `control_groups.rs`; `rates.rs`; `reporting.rs` |
@@ -24,6 +24,7 @@ mod affinity;
 mod amounts;
 mod batches;
 mod block_devices;
+mod buffer_file;
 mod builder;
 mod check;
 pub mod commands;
@@ -38,11 +39,9 @@ mod layouts;
 mod limits;
 mod logs;
 mod measuring;
-mod memory;
 mod memory_need;
 mod names;
 mod namespaces;
-mod offsets;
 pub mod own_files;
 mod placement;
 mod priorities;
@@ -58,8 +57,10 @@ mod system_support;
 pub mod verification;
 mod workers;
 mod workload;
+mod zone_conflicts;
 mod zones;
 
+pub use buffer_file::holds_data;
 pub use check::impossible;
 pub use control_groups::ControlGroup;
 pub use iolite_options::{ExitWhat, NumaPolicy, ReadWrite};
@@ -69,7 +70,6 @@ pub(crate) use layout::{FileFacts, LayoutContext, is_endless, layout, layout_of_
 pub use layout::{FileLayout, Layout, LeftOut, NamedFiles, ZonedFile};
 pub use logs::{logs_asked, logs_of_workers, stages_log};
 pub use measuring::{StageRules, StagesBy};
-pub use memory::holds_data;
 pub use memory_need::buffers as too_large_buffers;
 pub use names::Names;
 pub use priorities::MOST_PRIORITIES;

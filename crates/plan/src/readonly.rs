@@ -7,7 +7,7 @@
 
 use crate::replay::Replay;
 use crate::safety::what_changes;
-use crate::{FileLayout, memory};
+use crate::{FileLayout, buffer_file};
 use iolite_host::Machine;
 use iolite_options::JobOptions;
 use iolite_options::engines::{Capability, EngineInfo, UnitKind};
@@ -41,7 +41,7 @@ pub(crate) fn obstacles(
         }
     }
     if let Some(name) = &options.buffers.mem_file
-        && memory::is_made(machine, Path::new(name))
+        && buffer_file::is_made(machine, Path::new(name))
     {
         let kind = options.buffers.mem.keyword();
         forbid("mem", format!("mem={kind}:{name} would make this file, or make it as large as the buffers"));

@@ -5,25 +5,25 @@
 //! and all workers end with it.
 
 mod ending;
-mod limits;
+mod intake;
 mod run;
 mod turn;
 
 use crate::address::Address;
-use crate::child::Permissions;
 use crate::connection::{Connection, Listener, Peer};
 use crate::frame::{self, FrameError};
 use crate::greeting::{self, Refusal};
 use crate::keys::{Keys, Role};
 use crate::message::{FromAgent, Hello, RUN, Shown, ToAgent, machine_name};
+use crate::permissions::Permissions;
 use crate::spool;
 use crate::stream::Stream;
 use crate::unidentified::{Place, Strangers};
 use ending::{Ending, OnTerm, OwnFile};
+use intake::{Arrivals, Counted, OF_CLIENT, OF_STRANGER, Pace, Refusals};
 use iolite_os::process;
 use iolite_os::signals::SignalQueue;
 use iolite_os::time;
-use limits::{Arrivals, Counted, OF_CLIENT, OF_STRANGER, Pace, Refusals};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, IsTerminal};

@@ -3,6 +3,7 @@
 
 use crate::frame::{self, FrameError};
 use crate::message::{FromAgent, Request, ToAgent};
+use crate::permissions::Permissions;
 use iolite_os::process::{replace, start_with_blocked, tie_to_this_thread};
 use iolite_os::socket::Socket;
 use std::ffi::{OsStr, OsString};
@@ -17,15 +18,8 @@ use std::process::{Child, Command};
 
 /// The first argument.
 pub const WORD: &str = "--run-for-an-agent";
-/// A further argument: see [`Permissions::exec`].
-const EXEC: &str = "exec";
-/// A further argument: see [`Permissions::changes`].
-const CHANGES: &str = "changes";
-
 /// A further argument: the agent itself shows the run.
 const SHOWN: &str = "shown";
-/// The beginning of an argument that names a file or directory that may be used.
-const ONLY: &str = "only=";
 /// The variables of the environment that every run has.
 const KEPT: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH"];
 /// The beginning of the argument that names the directory for returned files.
@@ -37,34 +31,7 @@ const CLIENT: &str = "client=";
 /// The signals that a run acts on.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1];
 
-/// The permissions of an agent's clients.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Permissions {
-    /// Run programs, and change settings of the machine.
-    pub exec: bool,
-    /// Write, trim, create and remove files.
-    pub changes: bool,
-    /// Use only these files and directories: see [`crate::confine`]. Empty = all.
-    pub only: Vec<PathBuf>,
-}
-
-impl Permissions {
-    /// Reads the permissions from the arguments of a command line.
-    pub fn of(words: &[OsString]) -> Permissions {
-        let has = |wanted: &str| words.iter().any(|word| word == wanted);
-        let only = words.iter().filter_map(|word| word.as_bytes().strip_prefix(ONLY.as_bytes()));
-        let only = only.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect();
-        Permissions { exec: has(EXEC), changes: has(CHANGES), only }
-    }
-
-    fn words(&self) -> impl Iterator<Item = OsString> {
-        let can = [(EXEC, self.exec), (CHANGES, self.changes)].into_iter();
-        let can = can.filter_map(|(word, has)| has.then_some(OsString::from(word)));
-        can.chain(self.only.iter().map(|path| with(ONLY, path)))
-    }
-}
-
-fn with(word: &str, path: &Path) -> OsString {
+pub(crate) fn with(word: &str, path: &Path) -> OsString {
     let mut word = OsString::from(word);
     word.push(path);
     word

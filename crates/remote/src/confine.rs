@@ -72,7 +72,7 @@ const KNOWN: [u64; 5] = [(1 << 13) - 1, (1 << 14) - 1, (1 << 15) - 1, (1 << 15) 
 
 /// The files and rights of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Wish<'a> {
+pub struct Confinement<'a> {
     /// The served files and directories, which exist, with links resolved.
     pub only: &'a [PathBuf],
     /// The run's own directory.
@@ -126,16 +126,16 @@ pub fn covers(only: &[PathBuf], path: &Path) -> bool {
 ///
 /// # Errors
 /// The kernel cannot do that, or a served path is gone.
-pub fn confine(wish: Wish<'_>) -> Result<(), String> {
+pub fn confine(asked: Confinement<'_>) -> Result<(), String> {
     let known = KNOWN[(version()? as usize - 1).min(KNOWN.len() - 1)];
     let rules = create(known, version()? >= SCOPES_SINCE)
         .map_err(|error| format!("the run cannot be confined: {error}"))?;
     let mut reading = READ_FILE | READ_DIR;
-    if wish.exec {
+    if asked.exec {
         reading |= EXECUTE;
     }
-    let mut anything = if wish.changes { known & !MAKE_DEVICES } else { READ_FILE | READ_DIR | IOCTL_DEV };
-    if !wish.exec {
+    let mut anything = if asked.changes { known & !MAKE_DEVICES } else { READ_FILE | READ_DIR | IOCTL_DEV };
+    if !asked.exec {
         anything &= !EXECUTE;
     }
     let allow = |path: &Path, rights: u64| -> Result<(), String> {
@@ -149,11 +149,11 @@ pub fn confine(wish: Wish<'_>) -> Result<(), String> {
     for path in paths(&USED).filter(there) {
         allow(path, READ_FILE | WRITE_FILE | TRUNCATE | IOCTL_DEV)?;
     }
-    for path in paths(&SETTINGS).filter(there).filter(|_| wish.exec) {
+    for path in paths(&SETTINGS).filter(there).filter(|_| asked.exec) {
         allow(path, known & !MAKE_DEVICES)?;
     }
-    allow(wish.own, known & !MAKE_DEVICES)?;
-    wish.only.iter().try_for_each(|path| allow(path, anything))?;
+    allow(asked.own, known & !MAKE_DEVICES)?;
+    asked.only.iter().try_for_each(|path| allow(path, anything))?;
     restrict(&rules).map_err(|error| format!("the run cannot be confined: {error}"))
 }
 

@@ -109,7 +109,7 @@ pub enum Told {
 
 /// Requests of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum UserRequest {
     /// No request.
     None,
     /// To end the run, and report.
@@ -197,10 +197,10 @@ impl Coordinator {
         addresses: &[Address],
         keys: Option<Keys>,
         settings: Settings,
-        wish: &mut dyn FnMut() -> Wish,
+        request: &mut dyn FnMut() -> UserRequest,
     ) -> Result<Coordinator, NotReached> {
         let carriers = Arc::new(Carriers::default());
-        let reached = reach_all(addresses, keys, &settings, &carriers, wish);
+        let reached = reach_all(addresses, keys, &settings, &carriers, request);
         let Some(reached) = reached else {
             carriers.end();
             return Err(NotReached::Stopped);
@@ -234,7 +234,7 @@ impl Coordinator {
         requests: Vec<Request>,
         tags: &[String],
         tell: &mut dyn FnMut(usize, Told),
-        wish: &mut dyn FnMut() -> Wish,
+        request: &mut dyn FnMut() -> UserRequest,
     ) -> Finished {
         let Coordinator { links, settings } = self;
         let timeout = settings.timeout;
@@ -270,7 +270,7 @@ impl Coordinator {
             }
         }
         drop(sender);
-        run.hear_all(&heard, tell, wish);
+        run.hear_all(&heard, tell, request);
         Finished { run, heard, carriers }
     }
 }
@@ -338,7 +338,7 @@ impl Run {
         &mut self,
         heard: &Receiver<(usize, Heard)>,
         tell: &mut dyn FnMut(usize, Told),
-        wish: &mut dyn FnMut() -> Wish,
+        request: &mut dyn FnMut() -> UserRequest,
     ) {
         while self.states.contains(&State::Running) {
             match heard.recv_timeout(LOOK) {
@@ -349,11 +349,11 @@ impl Run {
                     return self.give_up("internal error: the thread of this host has ended", tell);
                 }
             }
-            match wish() {
-                Wish::None => {}
-                Wish::Status => self.send_all(&ToAgent::Status),
-                Wish::Stop => self.stop(tell),
-                Wish::GiveUp => {
+            match request() {
+                UserRequest::None => {}
+                UserRequest::Status => self.send_all(&ToAgent::Status),
+                UserRequest::Stop => self.stop(tell),
+                UserRequest::GiveUp => {
                     self.is_given_up = true;
                     self.give_up("given up: it did not end when it was asked to", tell);
                 }
@@ -527,7 +527,7 @@ fn reach_all(
     keys: Option<Keys>,
     settings: &Settings,
     carriers: &Arc<Carriers>,
-    wish: &mut dyn FnMut() -> Wish,
+    request: &mut dyn FnMut() -> UserRequest,
 ) -> Option<Vec<Result<Link, String>>> {
     let keys = keys.map(Arc::new);
     let turns = Arc::new([REACHED_AT_A_TIME, LOGINS_AT_A_TIME].map(Turns::new));
@@ -561,7 +561,7 @@ fn reach_all(
             // A thread has panicked.
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        if matches!(wish(), Wish::Stop | Wish::GiveUp) {
+        if matches!(request(), UserRequest::Stop | UserRequest::GiveUp) {
             return None;
         }
         if pinged.elapsed() >= PING {
@@ -585,10 +585,10 @@ fn reach(
     logged_in: &mut dyn FnMut(),
 ) -> Result<Link, String> {
     let push = settings.push.as_deref();
-    let wish = ssh::Wish { push, exec: settings.exec, timeout: settings.timeout };
+    let how = ssh::AgentStart { push, exec: settings.exec, timeout: settings.timeout };
     let (stream, carrier) = match address {
-        Address::Ssh(target) => ssh::start(target, wish, carriers, logged_in)?,
-        Address::Rank { places, .. } if places.is_empty() => ssh::start_here(wish, carriers)?,
+        Address::Ssh(target) => ssh::start(target, how, carriers, logged_in)?,
+        Address::Rank { places, .. } if places.is_empty() => ssh::start_here(how, carriers)?,
         address => {
             let mut connection = Connection::reach(address, keys, settings.timeout)?;
             let hello = meet(&mut connection, settings)?;

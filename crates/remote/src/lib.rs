@@ -13,14 +13,14 @@
 //!
 //! | what | file |
 //! |---|---|
-//! | an agent and its runs | `agent.rs`, `agent/run.rs`; in a process of its own: `child.rs`; limits of clients: `agent/limits.rs`, `unidentified.rs` |
+//! | an agent and its runs | `agent.rs`, `agent/run.rs`; in a process of its own: `child.rs`; how much clients may send: `agent/intake.rs`, `unidentified.rs` |
 //! | the coordinator | `coordinator.rs` (clocks, the moment of the start), `coordinator/listener.rs` (a thread per agent), `coordinator/step.rs` (barriers, common steady states), `coordinator/turns.rs` |
 //! | bytes, frames, greetings, messages | `stream.rs`, `connection.rs`; `frame.rs`; `greeting.rs`; `message.rs` |
 //! | keys and TLS | `tls.rs`, `keys.rs`, `keys/home.rs` |
 //! | agents started by ssh | `ssh.rs`, `carrier_process.rs`, `Agent::serve_starter` |
 //! | ranks of a launcher (`--mpi`) | `ranks.rs`, `ranks/meeting.rs` |
 //! | files that come back: logs, states | `returned.rs`; until then: `spool.rs` |
-//! | files that a run may use (`--serve-only`) | `confine.rs` |
+//! | what clients may do; files that a run may use (`--serve-only`) | `permissions.rs`; `confine.rs` |
 //!
 //! An agent has a thread per connection, which is affordable for a thousand agents; an event loop would need an asynchronous runtime
 //! in the one place that has no other use for it. Frames hold CBOR, because its parsers can be limited (depth, length) and skip unknown
@@ -39,6 +39,7 @@ pub mod frame;
 mod greeting;
 pub mod keys;
 pub mod message;
+pub mod permissions;
 pub mod pushed;
 pub mod ranks;
 pub mod returned;

@@ -115,7 +115,7 @@ impl std::fmt::Display for Target {
 
 /// How an agent is started.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish<'a> {
+pub(crate) struct AgentStart<'a> {
     /// Push a program: this file, or one of this directory ([`pushed`]).
     pub push: Option<&'a Path>,
     /// Jobs may run programs, and change settings of the machine.
@@ -124,7 +124,7 @@ pub(crate) struct Wish<'a> {
     pub timeout: Duration,
 }
 
-impl Wish<'_> {
+impl AgentStart<'_> {
     /// The arguments of the program.
     fn words(self) -> String {
         let exec = if self.exec { " --serve-exec" } else { "" };
@@ -138,19 +138,19 @@ impl Wish<'_> {
 /// The agent could not be started. The error has ssh's own message, if any.
 pub(crate) fn start(
     target: &Target,
-    wish: Wish<'_>,
+    how: AgentStart<'_>,
     carriers: &Carriers,
     mut logged_in: impl FnMut(),
 ) -> Result<(Arc<Stream>, Arc<Carrier>), String> {
     // The login gets as much time as the connection.
-    let until = Instant::now() + 2 * wish.timeout;
+    let until = Instant::now() + 2 * how.timeout;
     for pause in AGAIN {
-        match try_to_start(target, wish, carriers, until, &mut logged_in) {
+        match try_to_start(target, how, carriers, until, &mut logged_in) {
             Err(why) if is_dropped_login(&why) && Instant::now() + pause < until => thread::sleep(pause),
             done => return done,
         }
     }
-    try_to_start(target, wish, carriers, until, &mut logged_in)
+    try_to_start(target, how, carriers, until, &mut logged_in)
 }
 
 /// Whether the server, or a jump host, dropped the connection before the login, because too many arrived at once
@@ -163,26 +163,26 @@ fn is_dropped_login(said: &str) -> bool {
 
 fn try_to_start(
     target: &Target,
-    wish: Wish<'_>,
+    how: AgentStart<'_>,
     carriers: &Carriers,
     until: Instant,
     logged_in: &mut dyn FnMut(),
 ) -> Result<(Arc<Stream>, Arc<Carrier>), String> {
     let program =
         std::fs::read_link("/proc/self/exe").map_err(|error| format!("where this program is: {error}"))?;
-    let far = remote_words(if wish.push.is_some() { TAKE } else { RUN }, wish, &program.to_string_lossy());
+    let far = remote_words(if how.push.is_some() { TAKE } else { RUN }, how, &program.to_string_lossy());
     let (mine, theirs) = UnixStream::pair().map_err(|error| error.to_string())?;
     let failed = |error: io::Error| format!("ssh cannot be started: {error} (package openssh-client)");
     let mine = Stream::over_socket(mine).map_err(|error| error.to_string())?;
     let carrier =
-        Arc::new(Carrier::start("ssh", command(target, &far, wish.timeout), theirs).map_err(failed)?);
+        Arc::new(Carrier::start("ssh", command(target, &far, how.timeout), theirs).map_err(failed)?);
     carriers.add(&carrier)?;
     mine.set_deadline(Some(until));
     let marked = wait_for_mark(&mine);
     if marked.is_ok() {
         logged_in();
     }
-    let prepared = match wish.push {
+    let prepared = match how.push {
         Some(from) => marked.and_then(|kind| push(&mine, from, &kind)),
         None => marked.map(drop),
     };
@@ -192,7 +192,7 @@ fn try_to_start(
     };
     drop(mine);
     Err(match carrier.end_within(REASON).and_then(|status| status.code()) {
-        Some(MISSING) if wish.push.is_none() => format!(
+        Some(MISSING) if how.push.is_none() => format!(
             "there is no iolite on that machine, neither in PATH nor at {}: install it, or copy it with --push",
             program.display()
         ),
@@ -258,11 +258,14 @@ impl std::fmt::Display for Missed {
 ///
 /// # Errors
 /// It cannot be started.
-pub(crate) fn start_here(wish: Wish<'_>, carriers: &Carriers) -> Result<(Arc<Stream>, Arc<Carrier>), String> {
+pub(crate) fn start_here(
+    how: AgentStart<'_>,
+    carriers: &Carriers,
+) -> Result<(Arc<Stream>, Arc<Carrier>), String> {
     let failed = |error: io::Error| format!("the agent cannot be started: {error}");
     let (mine, theirs) = UnixStream::pair().map_err(failed)?;
     let mut command = Command::new("/proc/self/exe");
-    command.args(wish.words().split(' '));
+    command.args(how.words().split(' '));
     let mine = Stream::over_socket(mine).map_err(failed)?;
     let carrier = Arc::new(Carrier::start("its agent", command, theirs).map_err(failed)?);
     carriers.add(&carrier)?;
@@ -289,8 +292,8 @@ fn command(target: &Target, far: &str, timeout: Duration) -> Command {
 }
 
 /// The command line for the other machine. A plain `sh` runs the script, whatever the user's shell is.
-fn remote_words(script: &str, wish: Wish<'_>, argument: &str) -> String {
-    let script = script.replace("MARK", MARK) + &wish.words();
+fn remote_words(script: &str, how: AgentStart<'_>, argument: &str) -> String {
+    let script = script.replace("MARK", MARK) + &how.words();
     format!("exec sh -c '{script}' iolite {}", quoted(argument))
 }
 

@@ -1,7 +1,7 @@
 //! The controller: an event loop that handles exits of workers, messages, signals and timers.
 
 mod bandwidth_log;
-mod children;
+mod child_work;
 mod ends;
 mod gate;
 mod in_flight;
@@ -29,7 +29,7 @@ use crate::ticker::Ticker;
 use crate::{Events, Outcome, RunError, Settings, signals};
 pub use bandwidth_log::BANDWIDTH_LOGS;
 use bandwidth_log::BandwidthLog;
-use children::Shared;
+use child_work::Shared;
 use iolite_host::Machine;
 use iolite_os::errno_of;
 use iolite_os::poll;

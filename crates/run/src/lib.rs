@@ -10,7 +10,7 @@
 //! | what | file |
 //! |---|---|
 //! | checks before a run begins; sizes in storages of engines | `prepared.rs`; `storages.rs` |
-//! | processes and threads | `spawner.rs`; what its children do: `controller/children.rs` |
+//! | processes and threads | `spawner.rs`; what its children do: `controller/child_work.rs` |
 //! | the order of starts; barriers between machines | `controller/waves.rs`; `controller/gate.rs` |
 //! | signals, and time limits for what hangs | `signals.rs`; `controller/stopping.rs` |
 //! | how workers end, and their errors; how the run ended | `controller/ends.rs`; the end of `Controller::run` |

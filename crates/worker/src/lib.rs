@@ -16,7 +16,9 @@
 //! | units that wait for the other end of a connection | `io_loop/connected.rs` |
 //! | latency from the intended start; lifetimes of blocks; time per direction; stamps for stages | `io_loop/intended.rs`; `blocks.rs`; `spans.rs`; `stages.rs` |
 //! | reading back what was written | `reading_back.rs`, `io_loop/verify.rs` |
-//! | rates and think time; waiting for the next start; the search for a depth | `pace.rs`, `course.rs`; `io_loop/waiting.rs`; `target.rs` |
+//! | when the next I/O is due: rates and think time | `pace.rs`, `course.rs` |
+//! | waiting until then | `io_loop/waiting.rs` |
+//! | the search for a depth (`latency_target`) | `depth_search.rs` |
 //! | periodic syncs: when; of which files | `syncs.rs`; `files/syncing.rs` |
 //! | jobs in step (`flow`), ramps in bytes, samples for an accelerator | `flow.rs`, `ramp.rs`, `accelerator.rs` |
 //! | replays; zoned jobs, with write pointers that workers share | `replay.rs`, `io_loop/script.rs`; `zones.rs` |
@@ -32,6 +34,7 @@ mod course;
 pub mod creation;
 #[cfg(test)]
 mod delay_tests;
+mod depth_search;
 mod end_messages;
 mod files;
 mod flow;
@@ -54,7 +57,6 @@ mod set_up;
 #[cfg(test)]
 mod short_tests;
 mod syncs;
-mod target;
 #[cfg(test)]
 mod unit_tests;
 mod usage;

@@ -4,6 +4,8 @@
 //! behind catches up, as with fio. With `rate_ignore_thinktime`, a job does not catch up on think time: each pause
 //! moves the origin by its length. With `rate_process=poisson` the gaps are drawn from an exponential distribution with
 //! the same mean, so that I/Os arrive like those of many independent users. A rate may change over time (`rate_schedule`).
+//!
+//! This decides when; `io_loop/waiting.rs` waits until then.
 
 use crate::course::OnCourse;
 use iolite_plan::resolve::RateProcess;

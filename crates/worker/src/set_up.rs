@@ -1,6 +1,7 @@
 //! What a worker does before the start signal: its place, its memory, and the parts of its loop.
 
 use crate::accelerator::Reader;
+use crate::depth_search::LatencyTarget;
 use crate::files::FileTable;
 use crate::flow::Flow;
 use crate::io_loop::{BlockLives, ErrorPolicy, Extras, IntendedStarts, NO_DATA, Parts, Ranges, StageStamps};
@@ -10,7 +11,6 @@ use crate::pace::Pace;
 use crate::priority::Priorities;
 use crate::ramp::SizedRamp;
 use crate::syncs::SyncSchedule;
-use crate::target::LatencyTarget;
 use crate::{Stop, Worker, command, creation, memory, placement, scheduler};
 use iolite_content::Content;
 use iolite_engine::{BufferLayout, DynEngine, Storage};

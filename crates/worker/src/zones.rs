@@ -6,6 +6,8 @@
 //! order, and those of two workers never are. A worker waits for a zone only while it holds no other, so there is no
 //! deadlock.
 //!
+//! Which zone is written, read or reset is the workload's decision (`workload/src/zoned.rs`).
+//!
 //! The locks survive their owner. A worker that inherits a zone from a dead worker asks the device for the write
 //! pointer.
 

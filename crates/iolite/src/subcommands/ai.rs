@@ -6,16 +6,16 @@
 //! | what | file |
 //! |---|---|
 //! | where the data is; what is removed | `ai/site.rs` |
-//! | one run | `ai/performer.rs` |
+//! | one run | `ai/own_process.rs` |
 //! | datasets and their descriptions; readers | `ai/dataset.rs`, `ai/reader.rs` |
-//! | checkpoints; caches | `ai/checkpoint.rs`, `ai/cache.rs` |
+//! | checkpoints; caches | `ai/checkpoint.rs`, `ai/kv.rs` |
 //! | the answer, as text and files | `ai/answer.rs` |
 
 mod answer;
-mod cache;
 mod checkpoint;
 mod dataset;
-mod performer;
+mod kv;
+mod own_process;
 mod reader;
 mod site;
 
@@ -97,7 +97,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         return site::clean(&target).map(|text| (text, 0));
     }
     // (The first rank of a launcher has the result.)
-    let mut file = match performer::is_first(asked) {
+    let mut file = match own_process::is_first(asked) {
         true => asked.value("output").map(File::open).transpose()?,
         false => None,
     };
@@ -106,7 +106,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         "dataset" => dataset::run(program, asked, &target),
         "reader" => reader::run(program, asked, &target, file.as_mut()),
         "checkpoint" => checkpoint::run(program, asked, &target),
-        _ => cache::run(program, asked, &target),
+        _ => kv::run(program, asked, &target),
     }?;
     Ok(match outcome {
         Outcome::Answered(mut answer) => {
@@ -126,7 +126,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
                 None if what == "dataset" && asked.has("resume") => format!("; {}", dataset::GOES_ON),
                 None => String::new(),
             };
-            performer::announce(program, asked, &format!("interrupted: nothing is reported{kept}"));
+            own_process::announce(program, asked, &format!("interrupted: nothing is reported{kept}"));
             (String::new(), INTERRUPTED)
         }
         Outcome::Elsewhere => (String::new(), 0),

@@ -10,7 +10,7 @@
 //! | the cases, and how long they take | `test/cases.rs` |
 //! | the course: filling, probes, cases, rounds | `test/course.rs`; one run: `performer.rs` |
 //! | progress | `progress.rs` |
-//! | figures of a case for people; the screen | `test/rows.rs`; `test/screen.rs`, `test/sparkline.rs` |
+//! | figures of a case for people; the screen | `test/rows.rs`; `test/screen.rs` |
 //! | `--expect` | `test/expect.rs` |
 //! | `--output`, `--save` | `test/output.rs` |
 //!

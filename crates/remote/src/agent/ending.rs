@@ -1,7 +1,7 @@
 //! The end of an agent. The first signal lets it begin no more runs. SIGTERM, by which service managers stop and restart
 //! programs, leaves a run time to end by itself; SIGINT ends it in order. Then the agent ends.
 
-use super::limits::Counted;
+use super::intake::Counted;
 use super::{SHORT, Shared};
 use crate::stream::PARTING;
 use crate::user;

@@ -1,7 +1,7 @@
 //! The run of a client: the process that performs it, the messages between the two, and the end.
 
 use super::ending::by_signal;
-use super::limits::Pace;
+use super::intake::Pace;
 use super::turn::Turn;
 use super::{GRACE, SHORT, Settings, Shared, pong};
 use crate::child;
@@ -399,7 +399,7 @@ fn how_it_died(process: &Child, error: &FrameError) -> String {
 mod tests {
     use super::super::turn;
     use super::*;
-    use crate::child::Permissions;
+    use crate::permissions::Permissions;
     use crate::stream::Stream;
     use std::io::Read;
 

@@ -1,7 +1,7 @@
 //! `iolite ai checkpoint`: ranks write, sync and read back.
 
 use super::answer::{Answer, NOTE, table};
-use super::performer::{self, Performer, announce};
+use super::own_process::{self, Performer, announce};
 use super::site::Site;
 use super::{Outcome, of_option};
 use iolite_options::commands::Asked;
@@ -48,7 +48,7 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
 }
 
 fn of(asked: &Asked, model: Option<Saved>, site: &Site) -> Result<Checkpoint, String> {
-    let machines = performer::machines(asked);
+    let machines = own_process::machines(asked);
     let ranks = match (asked.number("ranks", 1)?, model) {
         (Some(ranks), _) if ranks > MOST_RANKS => {
             return Err(format!("--ranks={ranks}: must be at most {MOST_RANKS}"));

@@ -1,7 +1,7 @@
 //! `iolite ai dataset`: writes samples, which stay; and finds them again.
 
 use super::answer::Answer;
-use super::performer::{Performer, announce};
+use super::own_process::{Performer, announce};
 use super::site::Site;
 use super::{Outcome, of_option};
 use crate::messages::complain;

@@ -2,7 +2,7 @@
 
 use super::super::meta::machines::ranks;
 use super::answer::{Answer, File, NOTE, table};
-use super::performer::{Performer, is_first};
+use super::own_process::{Performer, is_first};
 use super::site::Site;
 use super::{Outcome, dataset, of_option};
 use crate::messages::complain;

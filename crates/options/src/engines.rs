@@ -2,7 +2,7 @@
 //!
 //! # The seam
 //!
-//! An engine is listed in four places, and nowhere else:
+//! An engine is listed in these places, and nowhere else in the code:
 //!
 //! 1. its entry in the catalogue (`catalogue.rs`): names, help, [`Facets`], options. Code that has a question about an
 //!    engine (the checks of a plan, layout, verification, limits of the system, the manual) asks its entry for the
@@ -10,9 +10,12 @@
 //! 2. its own options, in a separate file beside the catalogue: their declarations, the struct that stores them (a line
 //!    in `chosen.rs` makes it one of those that a job may carry), and what a job cannot do with them ([`OwnOptions`]).
 //!    An option that several engines have is declared once, in `shared.rs`, and listed by each of them;
-//! 3. its implementation: one file in the crate `engine`;
-//! 4. one line in the registry of that crate, which ties the name to the type. A test there proves that entries and
+//! 3. its implementation: one file in the engine crate of its kind (`engine-local`, `-devices`, `-calls`, `-servers`,
+//!    `-hdfs`);
+//! 4. one line in `engines/src/registry.rs`, which ties the name to the type. A test there proves that entries and
 //!    implementations agree.
+//!
+//! It has an example and a section in docs/engines.md as well.
 //!
 //! This is the catalogue only: it answers questions about an engine, and does not know how the engine works.
 

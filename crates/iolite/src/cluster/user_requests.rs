@@ -3,14 +3,14 @@
 use crate::messages::complain;
 use iolite_options::Name;
 use iolite_os::signals::SignalQueue;
-use iolite_remote::coordinator::Wish;
+use iolite_remote::coordinator::UserRequest;
 use iolite_run::{Request as Asked, Requests, Watch};
 use std::cell::Cell;
 use std::os::unix::process::parent_id;
 use std::time::Instant;
 
 /// Requests of the user by signals and the trigger.
-pub(super) struct Wishes<'a> {
+pub(super) struct UserRequests<'a> {
     pub(super) signals: SignalQueue,
     pub(super) requests: Requests,
     /// The run was asked to end.
@@ -28,31 +28,31 @@ pub(super) struct Wishes<'a> {
     pub(super) name: Name,
 }
 
-impl Wishes<'_> {
-    pub(super) fn next(&mut self) -> Wish {
+impl UserRequests<'_> {
+    pub(super) fn next(&mut self) -> UserRequest {
         // The launcher was killed, so the run ends too.
         if self.launcher.take_if(|launcher| *launcher != parent_id()).is_some() {
             self.asked = true;
-            return Wish::Stop;
+            return UserRequest::Stop;
         }
         if self.fires_now() {
-            return Wish::Stop;
+            return UserRequest::Stop;
         }
         match self.signals.next() {
             None => {
                 self.requests.seen_none(Instant::now());
-                Wish::None
+                UserRequest::None
             }
             Some(libc::SIGUSR1) => {
                 self.wants_report.set(true);
-                Wish::Status
+                UserRequest::Status
             }
             Some(_) => {
                 self.asked = true;
                 match self.requests.take(Instant::now()) {
-                    Asked::End => Wish::Stop,
-                    Asked::Again => Wish::None,
-                    Asked::GiveUp => Wish::GiveUp,
+                    Asked::End => UserRequest::Stop,
+                    Asked::Again => UserRequest::None,
+                    Asked::GiveUp => UserRequest::GiveUp,
                 }
             }
         }

@@ -10,11 +10,11 @@
 //! | the samples of a dataset, and the job that writes them | `dataset.rs` |
 //! | reading for accelerators; the search for their largest number | `reader.rs`, `search.rs` |
 //! | checkpoints of many ranks | `checkpoint.rs` |
-//! | a cache of keys and values | `cache.rs` |
+//! | a cache of keys and values | `kv.rs` |
 
-pub mod cache;
 pub mod checkpoint;
 pub mod dataset;
+pub mod kv;
 pub mod models;
 pub mod place;
 pub mod reader;

@@ -16,8 +16,9 @@ use iolite_options::{
 };
 use iolite_page::Html;
 use iolite_plan::{Plan, Problem, own_files};
-use iolite_remote::child::{self, Permissions};
+use iolite_remote::child;
 use iolite_remote::confine::covers;
+use iolite_remote::permissions::Permissions;
 use iolite_report::{Exporter, Json};
 use iolite_run::{HeldSignals, Prepared, RunError, Settings};
 use iolite_stats::{EventKind, Facts, MOST_WITH_LATENCIES, Recorder, Report};
@@ -183,7 +184,7 @@ fn plan(
     // Checked before engines are probed: probing may run foreign code or connect to servers.
     let refused = batches.iter().flatten().flat_map(|job| {
         let mut problems = not_from_pages(job);
-        problems.extend(served_files::outside(job, &permissions.only));
+        problems.extend(served_files::unserved(job, &permissions.only));
         problems
     });
     let refused: Vec<Mistake> = refused.map(of_problem).collect();

@@ -2,11 +2,11 @@
 
 use super::Outcome;
 use super::answer::{Answer, table};
-use super::performer::{Performer, announce};
+use super::own_process::{Performer, announce};
 use super::site::Site;
 use iolite_options::commands::Asked;
 use iolite_page::text::{bandwidth, bytes, count, latency};
-use iolite_procedures::ai::cache::{Cache, Eviction, Figures};
+use iolite_procedures::ai::kv::{Cache, Eviction, Figures};
 use iolite_procedures::ai::place::{Kind, Place};
 use serde_json::{Value, json};
 use std::fmt::Write;
