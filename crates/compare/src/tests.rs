@@ -426,3 +426,12 @@ fn unplanned_ends() {
     assert_eq!(beside.0, "");
     assert!(beside.1.contains("other jobs had errors in runs of NEW, such as new 1"), "{beside:?}");
 }
+
+#[test]
+fn the_help_of_compare_names_all_figures() {
+    let usage = iolite_options::commands::called_by(&["compare".into()]).expect("there is compare").usage();
+    let usage = usage.split_whitespace().collect::<Vec<_>>().join(" ");
+    let figures: Vec<&str> = Figure::ALL.iter().map(|figure| figure.name()).collect();
+    let (last, others) = figures.split_last().expect("there are figures");
+    assert!(usage.contains(&format!("{} and {last}.", others.join(", "))), "{usage}");
+}

@@ -135,7 +135,8 @@ pub static ALL: &[Command] = &[
                   least five runs per side; with fewer there are figures only. If the sides are equal, any verdict at \
                   all appears in at most 5% of comparisons (6.5% if the runs of one side vary far more than those of \
                   the other). A limit is [JOB.][DIRECTION.]FIGURE < CHANGE% or > \
-                  CHANGE%, with the figures iops, p50, p99, bw, mean, p90, p95, p99.9 and cpu. The exit status is 1 if \
+                  CHANGE%, with the figures iops, p50, p99, device, server, software, queue, bw, mean, p90, p95, \
+                  p99.9 and cpu. The exit status is 1 if \
                   the whole interval of a change is beyond a limit, else 3 if an interval straddles a limit or is \
                   unknown, else 0. Runs that differ in rw, bs, iodepth, ioengine, device and the like are not \
                   comparable, unless --allow names the difference. Two results of iolite pts are compared cell by cell, and two \
