@@ -170,7 +170,7 @@ impl Verification {
             reach: rules.earlier.as_ref().filter(|_| !rules.fatal).map(Reach::new),
             doubt: Doubt::default(),
             passes: checker_passes.then(|| Passes::new(rules, workload)),
-            stamper: rules.writes.then(|| Stamper::new(&rules.spec)),
+            stamper: (rules.writes && !rules.spec.leaves_data()).then(|| Stamper::new(&rules.spec)),
             comparisons: rules.compares.then(|| Comparisons::new(Stamper::new(&rules.spec), units)),
             landings: HashMap::new(),
             roles: vec![Role::default(); units],

@@ -430,6 +430,45 @@ fn a_size_is_shared_by_more_files_than_it_has_blocks() {
     }
 }
 
+/// Sequential I/O moves a size completely although its share of each file that was found is no multiple of a block; random
+/// I/O only moves the whole blocks of the shares.
+#[test]
+fn files_that_were_found_share_a_size() {
+    for program in Program::all() {
+        for (size, sequential, random) in
+            [("64k", 16, 15), ("30k", 8, 6), ("48k", 12, 12), ("13k", 4, 3), ("200k", 48, 48)]
+        {
+            for (rw, ios) in [("read", sequential), ("write", sequential), ("randread", random)] {
+                let dir = scratch();
+                fs::create_dir(dir.path().join("d")).unwrap();
+                for name in ["d/a", "d/b", "d/c"] {
+                    fs::write(dir.path().join(name), [1; 65_536]).unwrap();
+                }
+                let line = format!("--name=j --opendir=d --rw={rw} --size={size} --output-format=json");
+                let run = program.line(dir.path(), &line).ok();
+                let found: u64 = Json::parse(&run.stdout).job().ios().iter().sum();
+                assert_eq!(found, ios, "{}: {line}", program.path.display());
+            }
+        }
+    }
+}
+
+/// The member of a group that does not measure a latency does not hide what the others have measured.
+#[test]
+fn percentiles_of_a_group_are_those_of_all_that_was_measured() {
+    for members in
+        ["--name=a --disable_clat=1 --name=b --disable_clat=0", "--name=a --name=b --disable_clat=1"]
+    {
+        let dir = scratch();
+        let line = format!("--ioengine=null --size=64k --group_reporting --output-format=json {members}");
+        let run = Program::under_test().line(dir.path(), &line).ok();
+        let report = Json::parse(&run.stdout);
+        let job = report.job();
+        assert_eq!(job.int("read.clat_ns.N"), 16, "{line}");
+        assert!(job.0["read"]["clat_ns"]["percentile"].is_object(), "{line}: {run}");
+    }
+}
+
 /// Compares all cases of a table. The failure lists every case that differs.
 #[track_caller]
 fn compare_all(cases: &[Case]) {

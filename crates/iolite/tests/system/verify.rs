@@ -620,3 +620,21 @@ fn invalid_verification_options_are_refused() {
         run(dir.path(), &format!("--rw=write --verify=sha512 --verify_interval=96 {blocks}")).ok();
     }
 }
+
+/// Nothing is checked, so the data is that of a job without verification.
+#[test]
+pub fn null_leaves_the_data_of_a_job() {
+    for program in Program::all() {
+        for (options, byte) in [
+            ("--zero_buffers", 0),
+            ("--buffer_pattern=0xaa", 0xaa),
+            ("--verify_pattern=0xbb --zero_buffers", 0xbb),
+        ] {
+            let dir = scratch();
+            let line = format!("--name=j --filename=f --size=64k --rw=write --verify=null {options}");
+            program.line(dir.path(), &line).ok();
+            let data = fs::read(dir.path().join("f")).unwrap();
+            assert!(data == vec![byte; 65_536], "{}: {options}", program.path.display());
+        }
+    }
+}

@@ -67,6 +67,12 @@ pub enum SpecError {
 }
 
 impl Spec {
+    /// Whether blocks have the data that they would have without verification: nothing is checked (`verify=null`), and no
+    /// `verify_pattern` was given.
+    pub fn leaves_data(&self) -> bool {
+        self.kind == Kind::Null && self.fill == Fill::Random
+    }
+
     /// Random data in blocks of one interval, with headers of 3.42; seed and number are required.
     pub fn new(kind: Kind) -> Spec {
         Spec {

@@ -187,7 +187,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let Some(verification) = &mut self.common.extras.verification else { return };
         let Some(expect) = verification.after_trims(expect) else { return };
         let place = verification.place_of(&io);
-        let is_at_end = verification.at_end && verification.stamps();
+        let is_at_end = verification.at_end && verification.rules.writes;
         if !self.common.files.is_open(io.file)
             && self.common.files.open_count() as usize >= verification.rules.open_files
         {
