@@ -242,16 +242,9 @@ impl Worker<'_> {
                 .open(engine, file)
                 .map_err(|error| Stop::new(format!("func=open({})", files.name(file)), &error))?;
         }
-        if !has_local_files {
-            // There are no files to lock.
-            return Ok(());
+        if has_local_files {
+            self.control().open_files.store(files.open_count(), Relaxed);
         }
-        if self.replay.is_some() {
-            // A replay locks each file when it opens it.
-            return Ok(());
-        }
-        files.prepare_locks().map_err(|error| Stop::new("func=lockfile", &error))?;
-        self.control().open_files.store(files.open_count(), Relaxed);
         Ok(())
     }
 }

@@ -129,6 +129,18 @@ const FILES: &[Case] = &[
     (Exact, Nothing, "--name=j --rw=write --nrfiles=2 --size=64k --unlink_each_loop=1 --loops=2"),
     (Exact, Nothing, "--name=j --rw=write --filename=shared --size=64k --lockfile=exclusive --numjobs=2"),
     (Exact, Nothing, "--name=j --filename=ready --lockfile=readwrite --numjobs=2"),
+    (
+        Exact,
+        Nothing,
+        "--name=j --rw=write --size=64k --lockfile=exclusive --nrfiles=2 --openfiles=1 --create_on_open=1",
+    ),
+    (
+        Exact,
+        Nothing,
+        "--name=j --rw=write --size=64k --lockfile=readwrite --nrfiles=2 --openfiles=1 --create_on_open=1 \
+         --file_service_type=sequential --ioengine=libaio --iodepth=4",
+    ),
+    (Exact, Nothing, "--name=j --ioengine=null --size=64k --lockfile=exclusive"),
     (Exact, Nothing, "--name=j --opendir=d2"),
 ];
 
