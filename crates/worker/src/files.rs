@@ -258,15 +258,20 @@ impl FileTable {
     }
 
     /// Removes the regular files, or the directories of an engine that acts on directories. A missing file is not an error: clones share files.
+    /// `storage`: the engine's own storage, if its data is there.
     ///
     /// # Errors
     /// A file cannot be removed.
-    pub fn unlink(&self, engine: &mut dyn DynEngine) -> io::Result<()> {
+    pub fn unlink(&self, mut storage: Option<&mut dyn Storage>) -> io::Result<()> {
         for (_, spec) in self.specs.iter().filter(|(_, spec)| spec.kind == FileKind::Regular) {
             let removed = match self.data {
                 Data::LocalFiles if self.are_directories => std::fs::remove_dir(&spec.path),
                 Data::LocalFiles => LocalStorage.unlink(&spec.path),
-                Data::OwnStorage => own_storage(engine)?.unlink(&spec.path),
+                // (The engine's facets promise its storage.)
+                Data::OwnStorage => match &mut storage {
+                    Some(storage) => storage.unlink(&spec.path),
+                    None => Err(io::Error::from_raw_os_error(libc::ENOSYS)),
+                },
                 Data::OtherEnd | Data::Nowhere => Ok(()),
             };
             match removed {

@@ -62,6 +62,7 @@ mod unit_tests;
 mod usage;
 mod zones;
 
+use files::FileTable;
 use full_generator::FullGenerator;
 pub use in_flight::{UnitInFlight, UnitTables};
 use io_loop::{AnyLoop, IoLoop};
@@ -199,7 +200,7 @@ impl Worker<'_> {
         let logs = self.enter_place()?;
         if self.resolved.create_only {
             self.wait_for_start(&mut || false);
-            return Ok(());
+            return self.remove_created();
         }
         let config = &self.resolved.engine;
         if self.resolved.offload {
@@ -207,6 +208,22 @@ impl Worker<'_> {
         }
         iolite_engines::build(&self.resolved.engine_name, config, WithEngine(self, logs))
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?
+    }
+
+    /// Removes what the job has only created, if it removes its files at its end (`unlink`).
+    #[inline(never)]
+    fn remove_created(&self) -> Result<(), Stop> {
+        if !self.resolved.passes.unlink {
+            return Ok(());
+        }
+        self.enter(Phase::Finishing);
+        let files = FileTable::new(&self.resolved.files, &self.resolved.layout);
+        let removed = match self.resolved.files.data {
+            Data::OwnStorage => creation::own_storage(&self.resolved.creation)
+                .and_then(|mut storage| files.unlink(Some(&mut *storage))),
+            Data::LocalFiles | Data::OtherEnd | Data::Nowhere => files.unlink(None),
+        };
+        removed.map_err(|error| Stop::new("func=unlink", &error))
     }
 
     /// Runs a command of the user and reports where its output is.

@@ -185,7 +185,7 @@ impl Worker<'_> {
     fn make_anew(&self, common: &mut Common<'_>, engine: &mut dyn DynEngine) -> Result<(), Stop> {
         let ResolvedWorker { name, creation, layout, .. } = self.resolved;
         common.files.close_all(engine).map_err(|error| Stop::new("func=close", &error))?;
-        common.files.unlink(engine).map_err(|error| Stop::new("func=unlink", &error))?;
+        common.files.unlink(engine.storage()).map_err(|error| Stop::new("func=unlink", &error))?;
         let mut quiet = |_| ();
         // (What was just removed may not be free yet.)
         let creation = &Creation { surely_written: None, ..creation.clone() };
@@ -224,7 +224,7 @@ impl Worker<'_> {
         stops.extend(closed.err().map(|error| Stop::new("func=close", &error)));
         stops.extend(self.finish_recording(&mut common.files).err());
         if self.resolved.passes.unlink {
-            let removed = common.files.unlink(engine);
+            let removed = common.files.unlink(engine.storage());
             stops.extend(removed.err().map(|error| Stop::new("func=unlink", &error)));
         }
         stops
