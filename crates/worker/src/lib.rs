@@ -199,8 +199,7 @@ impl Worker<'_> {
     fn set_up_and_work(&self) -> Result<(), Stop> {
         let logs = self.enter_place()?;
         if self.resolved.create_only {
-            self.wait_for_start(&mut || false);
-            return self.remove_created();
+            return self.only_create(logs);
         }
         let config = &self.resolved.engine;
         if self.resolved.offload {
@@ -210,14 +209,22 @@ impl Worker<'_> {
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?
     }
 
-    /// Removes what the job has only created, if it removes its files at its end (`unlink`).
+    /// The rest of a job that has only created its files: it ends as any other, with logs, which are empty, and with the
+    /// removal of its files (`unlink`).
     #[inline(never)]
-    fn remove_created(&self) -> Result<(), Stop> {
+    fn only_create(&self, logs: Logs) -> Result<(), Stop> {
+        let mut files = FileTable::new(&self.resolved.files, &self.resolved.layout);
+        if let Some(recorder) = logs.trace {
+            files.record_to(recorder);
+        }
+        self.wait_for_start(&mut || false);
+        files.begin_recording(self.own_clock().now());
+        self.enter(Phase::Finishing);
+        self.finish_logs(logs.entries)?;
+        self.finish_recording(&mut files)?;
         if !self.resolved.passes.unlink {
             return Ok(());
         }
-        self.enter(Phase::Finishing);
-        let files = FileTable::new(&self.resolved.files, &self.resolved.layout);
         let removed = match self.resolved.files.data {
             Data::OwnStorage => creation::own_storage(&self.resolved.creation)
                 .and_then(|mut storage| files.unlink(Some(&mut *storage))),

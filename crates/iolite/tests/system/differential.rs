@@ -116,6 +116,12 @@ const FILES: &[Case] = &[
     (Exact, Nothing, "--name=j --create_only=1 --nrfiles=3 --size=192k"),
     (Exact, Nothing, "--name=j --create_only=1 --numjobs=2 --size=64k --unlink=1"),
     (Exact, Nothing, "--name=j --create_only=1 --size=64k --unlink_each_loop=1 --loops=2"),
+    (Exact, Nothing, "--name=j --create_only=1 --size=64k --numjobs=2 --write_lat_log=l --write_bw_log=l"),
+    (
+        Exact,
+        Nothing,
+        "--name=j --create_only=1 --size=64k --write_hist_log=l --log_hist_msec=9 --per_job_logs=0",
+    ),
     (Exact, Nothing, "--name=j --filename=nosuch --allow_file_create=0 --size=64k"),
     (Exact, Nothing, "--name=j --rw=write --overwrite=1 --size=256k"),
     (Exact, Nothing, "--name=j --rw=write --fallocate=none --size=256k"),
