@@ -276,7 +276,7 @@ impl JobOptions {
 
     /// Whether the job writes logs of its I/O.
     pub fn writes_logs(&self) -> bool {
-        self.logs.any() && !self.files.create_only
+        self.logs.any()
     }
 
     /// The schedule of rates, if its times are those of the job: pauses do not move it (`rate_ignore_thinktime`).

@@ -22,7 +22,6 @@ pub fn files(options: &JobOptions, worker: usize) -> Vec<(LogKind, PathBuf)> {
 /// All log files that a run writes: the job, the option, and the path.
 pub fn logs_asked(plan: &Plan) -> impl Iterator<Item = (&JobPlan, &'static str, PathBuf)> {
     let writing = plan.workers.iter().map(|worker| (worker, plan.job_of(worker)));
-    let writing = writing.filter(|(_, job)| !job.options.files.create_only);
     writing.flat_map(|(worker, job)| {
         asked(&job.options, worker.index).into_iter().map(move |(option, path)| (job, option, path))
     })
@@ -94,8 +93,7 @@ fn kinds(options: &JobOptions) -> Vec<(LogKind, &'static str, &str)> {
 /// The default capacity of a worker's queue, in entries. The more queues there are, the smaller each is.
 pub fn room(plan: &Plan) -> usize {
     let queues = |options: &JobOptions| {
-        let records = options.replay.write_iolog.is_some() && !options.files.create_only;
-        usize::from(options.writes_logs()) + usize::from(records)
+        usize::from(options.writes_logs()) + usize::from(options.replay.write_iolog.is_some())
     };
     let all: usize = plan.workers.iter().map(|worker| queues(&plan.job_of(worker).options)).sum();
     (MOST_WAITING / all.max(1)).clamp(LEAST_ROOM, MOST_ROOM)

@@ -63,15 +63,18 @@ pub fn create(
             make_directories(job, rules, layout, note)?;
             create_in(&mut LocalStorage, job, rules, layout, note, stop)
         }
-        Data::OwnStorage => {
-            let (engine, config) = &rules.engine;
-            let storage = iolite_engines::storage_of(engine, config);
-            let mut storage = storage.map_err(|error| {
-                explained(&io::Error::from_raw_os_error(error.errno()), error.to_string())
-            })?;
-            create_in(&mut *storage, job, rules, layout, note, stop)
-        }
+        Data::OwnStorage => create_in(&mut *own_storage(rules)?, job, rules, layout, note, stop),
     }
+}
+
+/// The storage of the engine, without the engine's I/O.
+///
+/// # Errors
+/// It cannot be reached, or refuses.
+pub(crate) fn own_storage(rules: &Creation) -> io::Result<Box<dyn Storage>> {
+    let (engine, config) = &rules.engine;
+    iolite_engines::storage_of(engine, config)
+        .map_err(|error| explained(&io::Error::from_raw_os_error(error.errno()), error.to_string()))
 }
 
 /// Creates the directories above these files, and reports the new ones with the file system that they are on: the path

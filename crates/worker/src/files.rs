@@ -156,7 +156,10 @@ impl FileTable {
         let spec = self.specs.get(file).ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))?;
         debug!(target: "file", "{}: opened for {}", spec.path.display(), self.mode(file).in_words());
         if let Some(locks) = &mut self.locks {
-            locks.open_one(slot, &spec)?;
+            locks.open_one(slot, &spec).inspect_err(|_| {
+                // The caller reports the earlier error.
+                let _ = engine.close(file);
+            })?;
         }
         self.open[slot] = true;
         self.written[slot] = false;
@@ -220,6 +223,9 @@ impl FileTable {
         self.written[file as usize] =
             self.mode(file).write && !matches!(self.data, Data::OtherEnd | Data::Nowhere);
         self.record_close(file);
+        if let Some(locks) = &mut self.locks {
+            locks.close_one(file);
+        }
         engine.close(file)?;
         synced
     }
@@ -252,15 +258,20 @@ impl FileTable {
     }
 
     /// Removes the regular files, or the directories of an engine that acts on directories. A missing file is not an error: clones share files.
+    /// `storage`: the engine's own storage, if its data is there.
     ///
     /// # Errors
     /// A file cannot be removed.
-    pub fn unlink(&self, engine: &mut dyn DynEngine) -> io::Result<()> {
+    pub fn unlink(&self, mut storage: Option<&mut dyn Storage>) -> io::Result<()> {
         for (_, spec) in self.specs.iter().filter(|(_, spec)| spec.kind == FileKind::Regular) {
             let removed = match self.data {
                 Data::LocalFiles if self.are_directories => std::fs::remove_dir(&spec.path),
                 Data::LocalFiles => LocalStorage.unlink(&spec.path),
-                Data::OwnStorage => own_storage(engine)?.unlink(&spec.path),
+                // (The engine's facets promise its storage.)
+                Data::OwnStorage => match &mut storage {
+                    Some(storage) => storage.unlink(&spec.path),
+                    None => Err(io::Error::from_raw_os_error(libc::ENOSYS)),
+                },
                 Data::OtherEnd | Data::Nowhere => Ok(()),
             };
             match removed {
@@ -269,19 +280,6 @@ impl FileTable {
             }
         }
         Ok(())
-    }
-
-    /// Opens the files for locking.
-    ///
-    /// # Errors
-    /// A file cannot be opened.
-    pub fn prepare_locks(&mut self) -> io::Result<()> {
-        match &mut self.locks {
-            Some(locks) => {
-                self.specs.iter().try_for_each(|(file, spec)| locks.open_one(file as usize, &spec))
-            }
-            None => Ok(()),
-        }
     }
 
     /// Whether an I/O of this direction has to wait until nothing is in flight. It has to if the worker holds the wrong
@@ -365,7 +363,7 @@ fn advise(descriptor: RawFd, hint: FadviseHint, random: bool) {
     unsafe { libc::posix_fadvise(descriptor, 0, 0, advice) };
 }
 
-/// `lockfile`: one lock per file, held while this worker has I/O in flight on it.
+/// `lockfile`: one lock per open file, held while this worker has I/O in flight on it.
 ///
 /// The lock is a flock(2) on a descriptor that only this worker uses, so it works between threads as well as processes,
 /// and the kernel releases it when a worker dies.
@@ -392,10 +390,20 @@ impl Locks {
     fn open_one(&mut self, slot: usize, spec: &FileSpec) -> io::Result<()> {
         // Opening a pipe would wait for its other end. A pipe needs no lock: a byte read from it goes to one reader
         // only.
-        if spec.kind != FileKind::Pipe && self.files[slot].is_none() {
-            self.files[slot] = Some(open_as_allowed(&spec.path)?);
+        if spec.kind != FileKind::Pipe {
+            self.files[slot] = match open_as_allowed(&spec.path) {
+                Ok(file) => Some(file),
+                // Another job has just removed it, so nobody else can come to it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) => return Err(error),
+            };
         }
         Ok(())
+    }
+
+    /// The next file of this name may be another one, which has another lock.
+    fn close_one(&mut self, file: u32) {
+        self.files[file as usize] = None;
     }
 
     fn wants_exclusive(&self, direction: Direction) -> bool {

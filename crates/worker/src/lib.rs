@@ -62,6 +62,7 @@ mod unit_tests;
 mod usage;
 mod zones;
 
+use files::FileTable;
 use full_generator::FullGenerator;
 pub use in_flight::{UnitInFlight, UnitTables};
 use io_loop::{AnyLoop, IoLoop};
@@ -198,8 +199,7 @@ impl Worker<'_> {
     fn set_up_and_work(&self) -> Result<(), Stop> {
         let logs = self.enter_place()?;
         if self.resolved.create_only {
-            self.wait_for_start(&mut || false);
-            return Ok(());
+            return self.only_create(logs);
         }
         let config = &self.resolved.engine;
         if self.resolved.offload {
@@ -207,6 +207,30 @@ impl Worker<'_> {
         }
         iolite_engines::build(&self.resolved.engine_name, config, WithEngine(self, logs))
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?
+    }
+
+    /// The rest of a job that has only created its files: it ends as any other, with logs, which are empty, and with the
+    /// removal of its files (`unlink`).
+    #[inline(never)]
+    fn only_create(&self, logs: Logs) -> Result<(), Stop> {
+        let mut files = FileTable::new(&self.resolved.files, &self.resolved.layout);
+        if let Some(recorder) = logs.trace {
+            files.record_to(recorder);
+        }
+        self.wait_for_start(&mut || false);
+        files.begin_recording(self.own_clock().now());
+        self.enter(Phase::Finishing);
+        self.finish_logs(logs.entries)?;
+        self.finish_recording(&mut files)?;
+        if !self.resolved.passes.unlink {
+            return Ok(());
+        }
+        let removed = match self.resolved.files.data {
+            Data::OwnStorage => creation::own_storage(&self.resolved.creation)
+                .and_then(|mut storage| files.unlink(Some(&mut *storage))),
+            Data::LocalFiles | Data::OtherEnd | Data::Nowhere => files.unlink(None),
+        };
+        removed.map_err(|error| Stop::new("func=unlink", &error))
     }
 
     /// Runs a command of the user and reports where its output is.

@@ -122,7 +122,7 @@ impl Worker<'_> {
 
     /// Runs the passes of the job.
     fn loops(&self, io_loop: &mut dyn AnyLoop<'_>) -> Result<(), Stop> {
-        let PassRules { loops, time_based, unlink_each_loop, repeat_choices, kind, .. } =
+        let PassRules { loops, time_based, is_only_one, unlink_each_loop, repeat_choices, kind, .. } =
             self.resolved.passes;
         let mut left = loops;
         while left > 0 && !io_loop.common().is_over() {
@@ -130,7 +130,7 @@ impl Worker<'_> {
             let end = self.pass(io_loop);
             left -= 1;
             // The next pass would have nothing to do either, and would never check the time.
-            let was_idle = io_loop.common().was_idle();
+            let was_idle = is_only_one || io_loop.common().was_idle();
             let is_idle = time_based && kind == PassKind::Perform && end == PassEnd::Finished && was_idle;
             let again = (left > 0 || time_based) && !is_idle;
             if again {
@@ -185,7 +185,7 @@ impl Worker<'_> {
     fn make_anew(&self, common: &mut Common<'_>, engine: &mut dyn DynEngine) -> Result<(), Stop> {
         let ResolvedWorker { name, creation, layout, .. } = self.resolved;
         common.files.close_all(engine).map_err(|error| Stop::new("func=close", &error))?;
-        common.files.unlink(engine).map_err(|error| Stop::new("func=unlink", &error))?;
+        common.files.unlink(engine.storage()).map_err(|error| Stop::new("func=unlink", &error))?;
         let mut quiet = |_| ();
         // (What was just removed may not be free yet.)
         let creation = &Creation { surely_written: None, ..creation.clone() };
@@ -224,7 +224,7 @@ impl Worker<'_> {
         stops.extend(closed.err().map(|error| Stop::new("func=close", &error)));
         stops.extend(self.finish_recording(&mut common.files).err());
         if self.resolved.passes.unlink {
-            let removed = common.files.unlink(engine);
+            let removed = common.files.unlink(engine.storage());
             stops.extend(removed.err().map(|error| Stop::new("func=unlink", &error)));
         }
         stops
@@ -242,16 +242,9 @@ impl Worker<'_> {
                 .open(engine, file)
                 .map_err(|error| Stop::new(format!("func=open({})", files.name(file)), &error))?;
         }
-        if !has_local_files {
-            // There are no files to lock.
-            return Ok(());
+        if has_local_files {
+            self.control().open_files.store(files.open_count(), Relaxed);
         }
-        if self.replay.is_some() {
-            // A replay locks each file when it opens it.
-            return Ok(());
-        }
-        files.prepare_locks().map_err(|error| Stop::new("func=lockfile", &error))?;
-        self.control().open_files.store(files.open_count(), Relaxed);
         Ok(())
     }
 }

@@ -108,12 +108,32 @@ const FILES: &[Case] = &[
     (Exact, Calls, "--name=j --filename=ready --offset_increment=128k --numjobs=3 --size=64k"),
     (Exact, CallsInOrder, "--name=j --filename=ready --offset=33% --offset_align=64k --size=64k"),
     (Exact, CallsInOrder, "--name=j --filename=ready --rw=write --file_append=1 --size=64k"),
+    (
+        Exact,
+        CallsInOrder,
+        "--name=j --filename=ready --rw=write --file_append=1 --size=64k --io_size=24k --loops=3",
+    ),
+    (
+        Exact,
+        CallsInOrder,
+        "--name=j --rw=write --file_append=1 --size=64k --nrfiles=2 --time_based --runtime=60",
+    ),
+    (Exact, Nothing, "--name=j --rw=randwrite --file_append=1 --size=64k --number_ios=3 --loops=2"),
+    (Exact, Nothing, "--name=j --filename=/dev/zero --rw=write --file_append=1 --size=64k --loops=2"),
     (Exact, CallsInOrder, "--name=j --filename=ready --number_ios=10"),
     (Exact, Nothing, "--name=j --filename=ready --rw=randread --number_ios=10"),
     (Exact, Nothing, "--name=j --create_serialize=0 --numjobs=3 --size=64k"),
     (Exact, Nothing, "--name=j --create_fsync=0 --size=64k"),
     (Exact, Nothing, "--name=j --rw=write --create_on_open=1 --nrfiles=3 --size=192k"),
     (Exact, Nothing, "--name=j --create_only=1 --nrfiles=3 --size=192k"),
+    (Exact, Nothing, "--name=j --create_only=1 --numjobs=2 --size=64k --unlink=1"),
+    (Exact, Nothing, "--name=j --create_only=1 --size=64k --unlink_each_loop=1 --loops=2"),
+    (Exact, Nothing, "--name=j --create_only=1 --size=64k --numjobs=2 --write_lat_log=l --write_bw_log=l"),
+    (
+        Exact,
+        Nothing,
+        "--name=j --create_only=1 --size=64k --write_hist_log=l --log_hist_msec=9 --per_job_logs=0",
+    ),
     (Exact, Nothing, "--name=j --filename=nosuch --allow_file_create=0 --size=64k"),
     (Exact, Nothing, "--name=j --rw=write --overwrite=1 --size=256k"),
     (Exact, Nothing, "--name=j --rw=write --fallocate=none --size=256k"),
@@ -129,6 +149,18 @@ const FILES: &[Case] = &[
     (Exact, Nothing, "--name=j --rw=write --nrfiles=2 --size=64k --unlink_each_loop=1 --loops=2"),
     (Exact, Nothing, "--name=j --rw=write --filename=shared --size=64k --lockfile=exclusive --numjobs=2"),
     (Exact, Nothing, "--name=j --filename=ready --lockfile=readwrite --numjobs=2"),
+    (
+        Exact,
+        Nothing,
+        "--name=j --rw=write --size=64k --lockfile=exclusive --nrfiles=2 --openfiles=1 --create_on_open=1",
+    ),
+    (
+        Exact,
+        Nothing,
+        "--name=j --rw=write --size=64k --lockfile=readwrite --nrfiles=2 --openfiles=1 --create_on_open=1 \
+         --file_service_type=sequential --ioengine=libaio --iodepth=4",
+    ),
+    (Exact, Nothing, "--name=j --ioengine=null --size=64k --lockfile=exclusive"),
     (Exact, Nothing, "--name=j --opendir=d2"),
 ];
 

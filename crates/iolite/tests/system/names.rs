@@ -43,6 +43,17 @@ fn files_are_made_looked_up_and_removed() {
     }
 }
 
+/// There is nothing yet that could be locked when names are made, and no data that another job could disturb.
+#[test]
+fn names_need_no_lock() {
+    for engine in ["filecreate", "dircreate", "filestat", "dirdelete"] {
+        let dir = scratch();
+        let job = format!("--name=j --ioengine={engine} --nrfiles=3 --filesize=4k --numjobs=2");
+        assert_eq!(counted(dir.path(), &format!("{job} --lockfile=exclusive")), (6, 24_576), "{engine}");
+        assert_eq!(names(dir.path()).len(), if engine == "dirdelete" { 0 } else { 6 }, "{engine}");
+    }
+}
+
 #[test]
 fn directories_are_made_looked_up_and_removed() {
     let dir = scratch();

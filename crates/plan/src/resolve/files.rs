@@ -245,7 +245,11 @@ pub(super) fn rules(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> File
         } else {
             0
         },
-        lock: options.files.lockfile,
+        // (What acts on names opens no file, and moves no data that another job could disturb.)
+        lock: match job.engine.facets.has_local_files() && layout.named.is_none() {
+            true => options.files.lockfile,
+            false => LockFile::None,
+        },
         unique_names: options.verification.is_on(),
         live: replay.filter(|replay| replay.is_live).map(|replay| live(options, replay)),
     }

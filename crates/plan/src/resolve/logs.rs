@@ -33,7 +33,7 @@ impl LogRules {
 pub(super) fn rules(plan: &Plan, worker: &WorkerPlan) -> LogRules {
     let options = &*plan.job_of(worker).options;
     let trace = options.replay.write_iolog.clone();
-    if options.files.create_only || (!options.logs.any() && trace.is_none()) {
+    if !options.logs.any() && trace.is_none() {
         return LogRules::default();
     }
     let is_given = options.is_set("log_entries");
