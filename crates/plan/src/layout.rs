@@ -170,6 +170,20 @@ impl Layout {
         Layout { files: self.files.iter().map(missing).collect(), ..self.clone() }
     }
 
+    /// Whether the passes of this job go on where the last one has ended, and end with the files' regions (`file_append`): a
+    /// pass begins at the end of its files, which are longer by then. Devices have no end that could move, and random
+    /// I/O without a map (or a walk through strided zones) has no place where it goes on.
+    pub fn is_appended(&self, options: &JobOptions, facets: Facets) -> bool {
+        let has_no_map = options.pattern.rw.is_random() && options.pattern.norandommap;
+        options.extent.file_append
+            && facets.data != Data::OtherEnd
+            && !options.is_replay()
+            && !options.walks_through_zones()
+            && !has_no_map
+            && !self.files.is_empty()
+            && self.files.iter().all(|file| file.kind == FileKind::Regular)
+    }
+
     /// Bytes of one pass.
     pub fn bytes_per_pass(&self) -> u64 {
         self.pass_bytes.unwrap_or_else(|| self.total_length())
@@ -297,7 +311,7 @@ pub(crate) fn layout_of_names(
     };
     let mut layout =
         Layout { files: Vec::new(), pass_bytes: None, left_out: LeftOut::default(), named: Some(named) };
-    layout.pass_bytes = pass_bytes(options, &layout);
+    layout.pass_bytes = pass_bytes(options, context.facets, &layout);
     Ok(layout)
 }
 
@@ -333,7 +347,7 @@ pub fn layout(
         zones_fit(options, path, file.length)?;
     }
     let mut layout = Layout { files: laid_out, pass_bytes: None, left_out, named: None };
-    layout.pass_bytes = pass_bytes(options, &layout);
+    layout.pass_bytes = pass_bytes(options, context.facets, &layout);
     Ok(layout)
 }
 
@@ -379,8 +393,21 @@ fn has_room(options: &JobOptions, context: LayoutContext, facts: &FileFacts, lef
     has_room
 }
 
+/// The bytes of a pass, where that is not the sum of the regions.
+fn pass_bytes(options: &JobOptions, facets: Facets, layout: &Layout) -> Option<u64> {
+    let of_one = bytes_of_one_pass(options, layout);
+    if !layout.is_appended(options, facets) {
+        return of_one;
+    }
+    // All passes are one.
+    let (schedule, total) = (&options.schedule, layout.total_length());
+    of_one.map(
+        |bytes| if schedule.time_based { total } else { bytes.saturating_mul(schedule.loops).min(total) },
+    )
+}
+
 /// `io_size`, or `size` if `filesize` gives the sizes of files.
-fn pass_bytes(options: &JobOptions, layout: &Layout) -> Option<u64> {
+fn bytes_of_one_pass(options: &JobOptions, layout: &Layout) -> Option<u64> {
     match (options.extent.io_size, options.extent.filesize, options.extent.size) {
         (Some(SizeValue::Bytes(bytes)), _, _) => Some(bytes),
         (Some(SizeValue::Percent(percent)), _, _) => Some(share(layout.total_length(), percent)),

@@ -162,7 +162,7 @@ impl Plan {
             writes_only: !options.pattern.rw.reads(),
             issue: issue::rules(options, job.engine.facets, &workload),
             syncs: issue::syncs(options),
-            passes: issue::passes(options, job.engine.facets),
+            passes: issue::passes(options, job.engine.facets, layout),
             pace: pace::rules(options, worker.seed),
             target: issue::target(options),
             block_lives: options

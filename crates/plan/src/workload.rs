@@ -77,6 +77,7 @@ fn generated(options: &JobOptions, facets: Facets, layout: &Layout, seed: u64) -
     });
     let modifier = options.pattern.rw_modifier.0;
     let count = layout.count();
+    let is_appended = layout.is_appended(options, facets);
     iolite_workload::Spec {
         files: layout.files.iter().map(|file| Region { offset: file.offset, length: file.length }).collect(),
         wholes: layout.named.as_ref().map(|named| iolite_workload::Wholes {
@@ -129,10 +130,16 @@ fn generated(options: &JobOptions, facets: Facets, layout: &Layout, seed: u64) -
         ios_per_random: if random { modifier.max(1) as u64 } else { 1 },
         identical: options.pattern.rw_sequencer == Sequencer::Identical,
         pass_bytes: layout.pass_bytes,
-        total_ios: (options.extent.number_ios > 0).then_some(options.extent.number_ios),
+        total_ios: match options.extent.number_ios {
+            0 => None,
+            // All passes are one.
+            _ if is_appended && options.schedule.time_based => None,
+            ios if is_appended => Some(ios.saturating_mul(options.schedule.loops)),
+            ios => Some(ios),
+        },
         // One long pass, so actions between passes (`end_fsync`, `unlink_each_loop`) happen once or not at all (as with
         // fio).
-        endless: options.schedule.time_based && !options.checks_any_pass(),
+        endless: options.schedule.time_based && !options.checks_any_pass() && !is_appended,
         seed,
     }
 }

@@ -122,7 +122,7 @@ impl Worker<'_> {
 
     /// Runs the passes of the job.
     fn loops(&self, io_loop: &mut dyn AnyLoop<'_>) -> Result<(), Stop> {
-        let PassRules { loops, time_based, unlink_each_loop, repeat_choices, kind, .. } =
+        let PassRules { loops, time_based, is_only_one, unlink_each_loop, repeat_choices, kind, .. } =
             self.resolved.passes;
         let mut left = loops;
         while left > 0 && !io_loop.common().is_over() {
@@ -130,7 +130,7 @@ impl Worker<'_> {
             let end = self.pass(io_loop);
             left -= 1;
             // The next pass would have nothing to do either, and would never check the time.
-            let was_idle = io_loop.common().was_idle();
+            let was_idle = is_only_one || io_loop.common().was_idle();
             let is_idle = time_based && kind == PassKind::Perform && end == PassEnd::Finished && was_idle;
             let again = (left > 0 || time_based) && !is_idle;
             if again {

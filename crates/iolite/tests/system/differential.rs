@@ -108,6 +108,18 @@ const FILES: &[Case] = &[
     (Exact, Calls, "--name=j --filename=ready --offset_increment=128k --numjobs=3 --size=64k"),
     (Exact, CallsInOrder, "--name=j --filename=ready --offset=33% --offset_align=64k --size=64k"),
     (Exact, CallsInOrder, "--name=j --filename=ready --rw=write --file_append=1 --size=64k"),
+    (
+        Exact,
+        CallsInOrder,
+        "--name=j --filename=ready --rw=write --file_append=1 --size=64k --io_size=24k --loops=3",
+    ),
+    (
+        Exact,
+        CallsInOrder,
+        "--name=j --rw=write --file_append=1 --size=64k --nrfiles=2 --time_based --runtime=60",
+    ),
+    (Exact, Nothing, "--name=j --rw=randwrite --file_append=1 --size=64k --number_ios=3 --loops=2"),
+    (Exact, Nothing, "--name=j --filename=/dev/zero --rw=write --file_append=1 --size=64k --loops=2"),
     (Exact, CallsInOrder, "--name=j --filename=ready --number_ios=10"),
     (Exact, Nothing, "--name=j --filename=ready --rw=randread --number_ios=10"),
     (Exact, Nothing, "--name=j --create_serialize=0 --numjobs=3 --size=64k"),

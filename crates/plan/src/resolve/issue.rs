@@ -1,5 +1,6 @@
 //! How I/Os are issued, completed and measured; syncs, passes, and the search for a depth.
 
+use crate::Layout;
 use iolite_options::engines::{Capability, Data, Facets, UnitKind};
 use iolite_options::{DepthOptions, JobOptions, SubmitMode};
 use iolite_types::PerDirection;
@@ -251,6 +252,9 @@ pub struct PassRules {
     pub loops: u64,
     /// Passes are repeated until the time is over, whatever `loops` is.
     pub time_based: bool,
+    /// The first pass leaves nothing to do for a second one: files become longer with it, and it ends with them
+    /// (`file_append`).
+    pub is_only_one: bool,
     /// Files stay open between passes.
     pub keep_open: bool,
     /// Files are removed and created again between two passes.
@@ -261,18 +265,20 @@ pub struct PassRules {
     pub unlink: bool,
 }
 
-pub(super) fn passes(options: &JobOptions, facets: Facets) -> PassRules {
+pub(super) fn passes(options: &JobOptions, facets: Facets, layout: &Layout) -> PassRules {
     // A saved state is checked once: loops and time belong to the run that left it.
     let repeats = !options.loads_state();
     // A check goes through the workload as often as `loops` says, however long it was written.
     let time_based = options.schedule.time_based && repeats && !options.checks_any_pass();
+    let is_only_one = layout.is_appended(options, facets);
     PassRules {
+        is_only_one,
         kind: match (options.loads_state(), options.skips_writes()) {
             (true, _) => PassKind::Skip,
             (false, true) => PassKind::Assume,
             (false, false) => PassKind::Perform,
         },
-        loops: if repeats { options.schedule.loops } else { 1 },
+        loops: if repeats && !is_only_one { options.schedule.loops } else { 1 },
         time_based,
         // A connection serves for all passes.
         keep_open: options.schedule.time_based || facets.data == Data::OtherEnd,
