@@ -174,12 +174,12 @@ impl Layout {
     /// pass begins at the end of its files, which are longer by then. Devices have no end that could move, and random
     /// I/O without a map (or a walk through strided zones) has no place where it goes on.
     pub fn is_appended(&self, options: &JobOptions, facets: Facets) -> bool {
-        let pattern = &options.pattern;
+        let has_no_map = options.pattern.rw.is_random() && options.pattern.norandommap;
         options.extent.file_append
             && facets.data != Data::OtherEnd
             && !options.is_replay()
             && !options.walks_through_zones()
-            && !(pattern.rw.is_random() && pattern.norandommap)
+            && !has_no_map
             && !self.files.is_empty()
             && self.files.iter().all(|file| file.kind == FileKind::Regular)
     }
@@ -516,19 +516,13 @@ impl Found<'_> {
             return Err(self.behind_end(self.real));
         }
         let available = self.real.saturating_sub(self.offset);
-        // Files that were found share the size in whole blocks. A sequential I/O may begin anywhere in its file's share, so
-        // it takes the block in which the share ends. A random one does not, but each file has at least one block as long
-        // as the size has one. (Observed in fio's I/O logs. The job ends when it has moved its size.)
-        let shares_size = match options.extent.size {
-            Some(SizeValue::Bytes(bytes)) => self.keeps_size && bytes >= min_block,
-            _ => false,
+        // If the size has less than a block for each of the files that were found, as many of them as it has blocks for
+        // get one.
+        let least = match options.extent.size {
+            Some(SizeValue::Bytes(bytes)) if self.keeps_size && bytes >= min_block => min_block,
+            _ => 0,
         };
-        let wanted = self.wanted(options, seed, count, min_block)?.map(|wanted| match shares_size {
-            true if options.pattern.rw.is_random() => wanted.max(min_block),
-            true => wanted.checked_next_multiple_of(min_block).unwrap_or(wanted),
-            false => wanted,
-        });
-        let length = match wanted {
+        let length = match self.wanted(options, seed, count, min_block)?.map(|wanted| wanted.max(least)) {
             Some(wanted) if fixed_size => wanted.min(available),
             Some(wanted) => wanted,
             None if self.real == 0 => return Err(self.without_size()),

@@ -301,6 +301,7 @@ mod tests {
             ),
             must_extend: false,
             on_open: false,
+            again_on_open: false,
             tells_directories: true,
             fallocate,
             is_filled,

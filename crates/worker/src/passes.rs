@@ -188,7 +188,8 @@ impl Worker<'_> {
         common.files.unlink(engine.storage()).map_err(|error| Stop::new("func=unlink", &error))?;
         let mut quiet = |_| ();
         // (What was just removed may not be free yet.)
-        let creation = &Creation { surely_written: None, ..creation.clone() };
+        let on_open = creation.on_open || creation.again_on_open;
+        let creation = &Creation { surely_written: None, on_open, ..creation.clone() };
         creation::create(name, creation, &layout.removed(), &mut quiet, &|| self.stop_requested())
             .map_err(|error| Stop::new("func=layout", &error))?;
         self.open(&mut common.files, engine)

@@ -147,6 +147,8 @@ const FILES: &[Case] = &[
     (Exact, Nothing, "--name=j --filename=ready --fadvise_hint=sequential"),
     (Exact, Nothing, "--name=j --filename=ready --unlink=1"),
     (Exact, Nothing, "--name=j --rw=write --nrfiles=2 --size=64k --unlink_each_loop=1 --loops=2"),
+    (Exact, Nothing, "--name=j --rw=write --nrfiles=3 --size=64k --unlink_each_loop=1 --loops=2"),
+    (Exact, Nothing, "--name=j --rw=randwrite --size=100000 --unlink_each_loop=1 --loops=3"),
     (Exact, Nothing, "--name=j --rw=write --filename=shared --size=64k --lockfile=exclusive --numjobs=2"),
     (Exact, Nothing, "--name=j --filename=ready --lockfile=readwrite --numjobs=2"),
     (

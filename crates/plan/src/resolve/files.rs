@@ -35,6 +35,9 @@ pub struct Creation {
     pub must_extend: bool,
     /// Files are created when they are opened, so only their directories are created beforehand.
     pub on_open: bool,
+    /// Files that are removed between two passes (`unlink_each_loop`) are created when they are opened again, as large as the
+    /// writes make them.
+    pub again_on_open: bool,
     /// Directories that are created above files are reported.
     pub tells_directories: bool,
     /// How room is reserved.
@@ -64,6 +67,11 @@ pub(super) fn creation(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> Cre
     let fills = fills(job);
     let can = |capability| job.engine.facets.can(capability);
     let makes_for_readers = can(Capability::OnlyWritersMake) && !can(Capability::MadeByWriting);
+    // (On a server, a created file must have data for its readers.)
+    let is_filled = options.pattern.rw.reads()
+        || options.files.overwrite
+        || options.files.pre_read
+        || (options.files.create_only && makes_for_readers);
     Creation {
         time: if options.relies_on_earlier_run() || plan.readonly {
             CreationTime::Never
@@ -77,13 +85,14 @@ pub(super) fn creation(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> Cre
         engine: (job.engine.name.to_owned(), job.storage_config()),
         must_extend: job.engine.facets.data == Data::OwnStorage && !can(Capability::Extend),
         on_open: options.files.create_on_open,
+        // (What acts on names or extents, or by zones, needs files that have their sizes.)
+        again_on_open: job.engine.facets.has_local_files()
+            && job.engine.facets.moves_data()
+            && options.zones.zonemode != ZoneMode::Zbd
+            && !is_filled,
         tells_directories: !options.as_fio,
         fallocate: options.files.fallocate,
-        // (On a server, a created file must have data for its readers.)
-        is_filled: options.pattern.rw.reads()
-            || options.files.overwrite
-            || options.files.pre_read
-            || (options.files.create_only && makes_for_readers),
+        is_filled,
         surely_written: surely_written(plan, job, layout),
         may_be_short: options.extent.fill_device,
         fills,
