@@ -192,16 +192,22 @@ fn open_within(path: &Path, patience: Duration) -> Result<Store, String> {
     })
 }
 
-/// The owner of a store that this user may not use: after a run with `sudo` that kept the user's HOME, it is root.
+/// Why this user may not use a store, and what helps. After a run with `sudo` that kept the user's HOME, it belongs to root.
 fn whose(path: &Path) -> String {
     let found = path.ancestors().find_map(|path| Some((path, path.metadata().ok()?)));
     let own = Path::new("/proc/self").metadata().ok().map(|own| own.uid());
+    let home = std::env::home_dir();
     match found {
-        Some((path, found)) if own.is_some_and(|own| own != found.uid()) => format!(
-            " ({} belongs to the user with the id {}; a run with sudo may have made it: chown gives it back)",
-            path.display(),
-            found.uid()
-        ),
+        Some((path, found)) if own.is_some_and(|own| own != found.uid()) => {
+            // What lies elsewhere is not this user's to be given back.
+            let is_at_home = home.is_some_and(|home| path.starts_with(home) && path.parent().is_some());
+            let remedy = if is_at_home {
+                "a run with sudo may have made it: chown gives it back"
+            } else {
+                "--store=FILE names another place"
+            };
+            format!(" ({} belongs to the user with the id {}; {remedy})", path.display(), found.uid())
+        }
         _ => String::new(),
     }
 }

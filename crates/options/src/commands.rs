@@ -264,7 +264,10 @@ pub fn hint_at(word: &str) -> String {
         AGENT => Some("server"),
         _ => run_options::ALL.iter().map(|option| option.name).find(|name| *name == word),
     };
-    let meant = option.map(|option| format!("iolite --{option}"));
+    // (A subcommand is the first word; behind "help", say, it is none.)
+    let known = ALL.iter().find(|command| command.name == word);
+    let meant = known.map(|command| format!("iolite {} --help", command.name));
+    let meant = meant.or_else(|| option.map(|option| format!("iolite --{option}")));
     let command = || closest(word, ALL.iter().map(|command| command.name));
     let meant = meant.or_else(|| command().map(|command| format!("iolite {command}")));
     let workload = || {

@@ -78,19 +78,27 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     for told in OwnDirectory::remove_left(&target, &OWN)? {
         complain(program, &format_args!("meta: {told}"));
     }
+    // Until everything is removed again, whatever a person types.
+    let mut runner = receive_signals()?;
     let own = match &machines {
         Machines::Ranks { .. } => OwnDirectory::make_named(machines::common_name(&target), &OWN)?,
         _ => OwnDirectory::make(&target, &OWN)?,
     };
-    let ended = perform::perform(program, setup, &machines, Some(&own.path), asked.has("verify"));
+    let ended =
+        perform::perform(program, setup, &machines, &mut runner, Some(&own.path), asked.has("verify"));
     drop(own);
     kept.end(program, target, ended)
+}
+
+/// From now on, signals end runs in order.
+fn receive_signals() -> Result<Runner, String> {
+    Runner::new().map_err(|error| format!("signals cannot be received: {error}"))
 }
 
 /// What a rank does that is not the first one.
 fn follow(target: &Path, setup: Setup, machines: &Machines) -> Result<u8, String> {
     let own = machines::common_name(target);
-    let mut runner = Runner::new().map_err(|error| format!("signals cannot be received: {error}"))?;
+    let mut runner = receive_signals()?;
     let setup = Setup { directory: own.display().to_string(), ..setup };
     machines::follow(&own, &mut runner, &mut |meeting, runner| {
         Ok(machines.ready(&setup, Vec::new(), meeting)?.perform(runner)?.0)
@@ -111,8 +119,9 @@ fn on_objects(program: &str, asked: &Asked, mut bucket: Bucket) -> Result<(Strin
         return Ok((perform::show(setup, &machines), 0));
     }
     let kept = Kept::prepare(asked, output)?;
+    let mut runner = receive_signals()?;
     bucket.begin()?;
-    let ended = perform::perform(program, setup, &machines, None, false);
+    let ended = perform::perform(program, setup, &machines, &mut runner, None, false);
     drop(bucket);
     kept.end(program, target, ended)
 }

@@ -35,8 +35,18 @@ impl Opened {
 
     /// The store, for changes.
     pub fn store(&mut self) -> Result<&mut Store, String> {
-        let missing = format!("{}: there is no store yet (--save makes it)", self.path.display());
+        let missing = self.missing();
         self.store.as_mut().ok_or(missing)
+    }
+
+    /// The error for a store that does not exist.
+    fn missing(&self) -> String {
+        self.told(&"there is no store yet (--save makes it)")
+    }
+
+    /// The error for runs that are not there.
+    fn none(&self, why: &dyn std::fmt::Display) -> String {
+        if self.store.is_some() { self.told(why) } else { self.missing() }
     }
 
     /// The report of a run.
@@ -53,7 +63,7 @@ impl Opened {
             let found: Vec<&Run> =
                 self.runs.iter().filter(|run| run.label == label && !label.is_empty()).collect();
             if found.is_empty() {
-                return Err(self.told(&format_args!("there is no run with the label {label:?}")));
+                return Err(self.none(&format_args!("there is no run with the label {label:?}")));
             }
             return Ok(found);
         }
@@ -74,7 +84,7 @@ impl Opened {
             let before = found.len();
             found.extend(self.runs.iter().filter(|run| (first..=last).contains(&run.number)));
             if found.len() == before {
-                return Err(self.told(&format_args!("there is no run {part}")));
+                return Err(self.none(&format_args!("there is no run {part}")));
             }
         }
         found.sort_by_key(|run| run.number);

@@ -713,6 +713,7 @@ fn mistakes_are_told() {
         ("ai dataset . --preset=bert --samples=1", "not one of unet3d, resnet50, cosmoflow"),
         ("ai dataset . --preset=unet3d", "--samples=NUMBER"),
         ("ai dataset . --preset=unet3d --samples=100000000", "are needed, and"),
+        ("ai dataset new/deep --preset=unet3d --samples=100000000", "are needed, and"),
         ("ai dataset . --sample-size=1 --samples=9999999999", "a dataset has at most"),
         ("ai dataset file --sample-size=1 --samples=9", "file"),
         ("ai dataset . --sample-size=9 --per-file=2 --deviation=3 --samples=4", "have one size"),
@@ -758,6 +759,7 @@ fn mistakes_are_told() {
         assert!(!refused.output().contains("is left there"), "{refused}");
         assert_eq!(names(dir.path()), ["file"], "{line}");
     }
+    assert!(!dir.path().join("new").exists(), "a refusal makes no directories");
     let listed = run(dir.path(), "ai reader --preset=list").ok();
     assert!(listed.stdout.contains("unet3d") && listed.stdout.contains("llama3-405b"), "{listed}");
 }

@@ -291,7 +291,7 @@ fn kept_runs_are_compared_and_shown() {
         ("compare run:1 label:none --store=s.db", "no run with the label \"none\""),
         ("compare run:1 run:x --store=s.db", "\"run:x\" is not a run of a store"),
         ("compare run:1 run:5-2 --store=s.db", "is not a run of a store"),
-        ("compare run:1,1 run:2,1 --store=none.db", "there is no run 1"),
+        ("compare run:1,1 run:2,1 --store=none.db", "none.db: there is no store yet"),
         ("compare run:1 nosuch --store=s.db", "nosuch: No such file"),
         ("report run:77 --store=s.db", "there is no run 77"),
     ] {
@@ -372,7 +372,7 @@ fn mistakes_are_reported() {
     for (line, why) in [
         ("runs lost", "lost is not one of list, show"),
         ("runs show --store=s.db", "show needs one run"),
-        ("runs show 1 --store=s.db", "there is no run 1"),
+        ("runs show 1 --store=s.db", "s.db: there is no store yet"),
         ("runs show x --store=s.db", "\"x\" is not a run of a store"),
         ("runs show 1 --label=x --store=s.db", "show has no option --label"),
         ("runs label 1 --store=s.db", "label needs a run and a label"),

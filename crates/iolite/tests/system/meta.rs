@@ -2,7 +2,7 @@
 
 use crate::common::browser::Browser;
 use crate::common::devices::{Mounted, Ramfs};
-use crate::common::program::{GRACE, Running};
+use crate::common::program::{GRACE, Running, try_send};
 use crate::common::s3::{self, S3};
 use crate::common::{Finished, Program, scratch, words};
 use crate::remote::Agent;
@@ -297,6 +297,13 @@ fn interrupted_and_killed_tests_are_cleaned_up() {
         let mut running = ours().start(dir.path(), long);
         wait_until_at_work(&mut running, &target);
         running.signal(signal);
+        // Another signal does not end the removal.
+        running.wait_until("the removal", |running| {
+            running.output().contains("removing what the test has made")
+        });
+        if !running.has_ended() {
+            try_send(running.pid(), signal);
+        }
         let ended = running.wait();
         assert_eq!(ended.code(), 128);
         ended.says("iolite: meta: interrupted: nothing is reported");

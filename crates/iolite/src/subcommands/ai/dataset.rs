@@ -281,12 +281,31 @@ fn prepare(
     description: &Value,
     asked: &Asked,
 ) -> Result<Prepared, String> {
-    let (resumes, is_shown) = (asked.has("resume"), asked.has("show-job"));
+    let is_shown = asked.has("show-job");
     let told = |error: std::io::Error| format!("{}: {}", site.name, iolite_types::describe_error(&error));
     if is_shown && !directory.exists() {
         return Ok(Prepared::Locked(None, None));
     }
+    let missing: Vec<&Path> = directory.ancestors().take_while(|path| !path.exists()).collect();
     std::fs::create_dir_all(directory).map_err(told)?;
+    let prepared = prepare_made(site, directory, dataset, description, asked);
+    if prepared.is_err() {
+        // A refusal leaves nothing. (One that is not empty any more is somebody else's by now.)
+        missing.iter().for_each(|path| drop(std::fs::remove_dir(path)));
+    }
+    prepared
+}
+
+/// The same for a directory that is there.
+fn prepare_made(
+    site: &Site,
+    directory: &Path,
+    dataset: &Dataset,
+    description: &Value,
+    asked: &Asked,
+) -> Result<Prepared, String> {
+    let (resumes, is_shown) = (asked.has("resume"), asked.has("show-job"));
+    let told = |error: std::io::Error| format!("{}: {}", site.name, iolite_types::describe_error(&error));
     let complete = |value: &Value| {
         if !Dataset::of(value).is_ok_and(|there| there == *dataset) {
             return Err(format!(

@@ -89,10 +89,10 @@ pub fn perform(
     program: &str,
     setup: Setup,
     machines: &Machines,
+    runner: &mut Runner,
     own: Option<&Path>,
     verifies: bool,
 ) -> Result<End, String> {
-    let mut runner = Runner::new().map_err(|error| format!("signals cannot be received: {error}"))?;
     let file_system = own.and_then(|own| Mounts::now().file_system(own).map(str::to_owned));
     let circumstances = Circumstances::now(own, machines);
     let is_io500 = setup.phases.contains(&Phase::Find);
@@ -115,14 +115,18 @@ pub fn perform(
         failures: Vec::new(),
         circumstances,
     };
-    let mut runs = Runs { machines, runner: &mut runner, own: own.unwrap_or(Path::new("")), count: 0 };
+    let mut runs = Runs { machines, runner, own: own.unwrap_or(Path::new("")), count: 0 };
     let all = course.setup.phases.len();
     while let Some(phase) = course.next() {
         let head = format!("[{}/{all}] {}", course.done.len() + 1, phase.name());
         let tell = |words: &str| complain(program, &format_args!("meta: {head}: {words}"));
         let done = match runs.phase(&mut course, phase) {
             Ok(Some(done)) => done,
-            Ok(None) => return Ok(End::Interrupted),
+            Ok(None) => {
+                // This may take a while, and a person who sees nothing interrupts again.
+                complain(program, &"meta: interrupted; removing what the test has made");
+                return Ok(End::Interrupted);
+            }
             Err(why) => {
                 let why = why.trim().to_owned();
                 tell(&format!("failed: {why}"));
