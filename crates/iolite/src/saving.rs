@@ -194,13 +194,15 @@ fn open_within(path: &Path, patience: Duration) -> Result<Store, String> {
 
 /// Why this user may not use a store, and what helps. After a run with `sudo` that kept the user's HOME, it belongs to root.
 fn whose(path: &Path) -> String {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let found = path.ancestors().find_map(|path| Some((path, path.metadata().ok()?)));
     let own = Path::new("/proc/self").metadata().ok().map(|own| own.uid());
-    let home = std::env::home_dir();
+    // (The home of some accounts of services is the root.)
+    let home = std::env::home_dir().filter(|home| home.parent().is_some());
     match found {
         Some((path, found)) if own.is_some_and(|own| own != found.uid()) => {
             // What lies elsewhere is not this user's to be given back.
-            let is_at_home = home.is_some_and(|home| path.starts_with(home) && path.parent().is_some());
+            let is_at_home = home.is_some_and(|home| path.starts_with(home));
             let remedy = if is_at_home {
                 "a run with sudo may have made it: chown gives it back"
             } else {

@@ -174,7 +174,9 @@ impl Layout {
     /// pass begins at the end of its files, which are longer by then. Devices have no end that could move, and random
     /// I/O without a map (or a walk through strided zones) has no place where it goes on.
     pub fn is_appended(&self, options: &JobOptions, facets: Facets) -> bool {
-        let has_no_map = options.pattern.rw.is_random() && options.pattern.norandommap;
+        let pattern = &options.pattern;
+        let is_even = matches!(pattern.random_distribution, RandomDistribution::Random);
+        let has_no_map = pattern.rw.is_random() && (pattern.norandommap || !is_even);
         options.extent.file_append
             && facets.data != Data::OtherEnd
             && !options.is_replay()
@@ -516,13 +518,19 @@ impl Found<'_> {
             return Err(self.behind_end(self.real));
         }
         let available = self.real.saturating_sub(self.offset);
-        // If the size has less than a block for each of the files that were found, as many of them as it has blocks for
-        // get one.
-        let least = match options.extent.size {
-            Some(SizeValue::Bytes(bytes)) if self.keeps_size && bytes >= min_block => min_block,
-            _ => 0,
+        // Files that were found share the size in whole blocks. A sequential I/O may begin anywhere in its file's share, so
+        // it takes the block in which the share ends. A random one does not, but each file has at least one block as long
+        // as the size has one. (Observed in fio's I/O logs. The job ends when it has moved its size.)
+        let shares_size = match options.extent.size {
+            Some(SizeValue::Bytes(bytes)) => self.keeps_size && bytes >= min_block,
+            _ => false,
         };
-        let length = match self.wanted(options, seed, count, min_block)?.map(|wanted| wanted.max(least)) {
+        let wanted = self.wanted(options, seed, count, min_block)?.map(|wanted| match shares_size {
+            true if options.pattern.rw.is_random() => wanted.max(min_block),
+            true => wanted.checked_next_multiple_of(min_block).unwrap_or(wanted),
+            false => wanted,
+        });
+        let length = match wanted {
             Some(wanted) if fixed_size => wanted.min(available),
             Some(wanted) => wanted,
             None if self.real == 0 => return Err(self.without_size()),

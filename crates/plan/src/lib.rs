@@ -13,7 +13,7 @@
 //! | the parts of a resolved worker | `resolve.rs`, a file for each part; `resolve/peers.rs`: other workers that it depends on, the other ends of connections |
 //! | what a job does as a whole: what ends it, its report, samples, watching, estimates | `job.rs` and its parts |
 //! | a job's seed, its number on disk, the name of its state | `builder.rs` (`place`) |
-//! | jobs that are refused | of one job: `check.rs`, `amounts.rs`, `measuring.rs`; what engines cannot do: `engines.rs` (facets), own options of an engine: `obstacles` in `options/src/engines/own.rs`; devices in use, wrong kinds of files: `safety.rs`; `--readonly`: `readonly.rs`; files that a run would destroy: `own_files.rs`; unverifiable data: `verification/obstacles.rs`, `unforeseeable.rs`, `rivalries.rs` |
+//! | jobs that are refused | of one job: `check.rs`, `amounts.rs`, `measuring.rs`; what engines cannot do: `engines.rs` (facets), own options of an engine: `obstacles` in `options/src/engines/own.rs`; devices in use, wrong kinds of files: `safety.rs`; `--readonly`: `readonly.rs`; a file with data as buffers: `buffer_file.rs`; files that a run would destroy: `own_files.rs`; unverifiable data: `verification/obstacles.rs`, `unforeseeable.rs`, `rivalries.rs` |
 //! | demands that the machine cannot meet | `memory_need.rs` (memory), `limits.rs`, `system_support.rs` (clocks, atomic writes), `affinity.rs` |
 //! | zones | `zones.rs`: refusals and regions of whole zones; `zone_conflicts.rs`: options that do not go with zones or preconditioning; `zones/devices.rs`: devices that workers share |
 //! | several workers that write to one place, and verify | `verification/rivalries.rs`, `imprint.rs` |

@@ -80,7 +80,6 @@ impl JobReport {
         // A member that was told not to measure a latency does not hide that of the others.
         self.display.slat_percentiles |= other.display.slat_percentiles;
         self.display.clat_percentiles |= other.display.clat_percentiles;
-        self.display.lat_percentiles |= other.display.lat_percentiles;
         self.error = First::of(self.error.take(), other.error);
         for (mine, theirs) in self.directions.values.iter_mut().zip(&other.directions.values) {
             *mine += theirs;

@@ -136,8 +136,9 @@ impl FileTable {
     fn too_many(&self, error: &io::Error) -> io::Error {
         let limit = ThisMachine::new().limits().open_files.soft.unwrap_or(u64::MAX);
         let (what, files) = (describe_error(error), self.specs.len());
+        let locked = if self.locks.is_some() { ", each of which is open twice with lockfile" } else { "" };
         let text = format!(
-            "{what}: a process may have {limit} (ulimit -n), and the job has {files}; raise that limit, or have fewer open at \
+            "{what}: a process may have {limit} (ulimit -n), and the job has {files}{locked}; raise that limit, or have fewer open at \
              a time with openfiles="
         );
         explained(error, text)
@@ -156,7 +157,7 @@ impl FileTable {
         let spec = self.specs.get(file).ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))?;
         debug!(target: "file", "{}: opened for {}", spec.path.display(), self.mode(file).in_words());
         if let Some(locks) = &mut self.locks {
-            locks.open_one(slot, &spec).inspect_err(|_| {
+            locks.open_one(slot, &spec, engine.descriptor(file)).inspect_err(|_| {
                 // The caller reports the earlier error.
                 let _ = engine.close(file);
             })?;
@@ -173,6 +174,9 @@ impl FileTable {
                     // The caller reports the earlier error.
                     let _ = engine.close(file);
                     self.open[file as usize] = false;
+                    if let Some(locks) = &mut self.locks {
+                        locks.close_one(file);
+                    }
                 })?;
             }
         }
@@ -257,8 +261,8 @@ impl FileTable {
         Ok(())
     }
 
-    /// Removes the regular files, or the directories of an engine that acts on directories. A missing file is not an error: clones share files.
-    /// `storage`: the engine's own storage, if its data is there.
+    /// Removes the regular files, or the directories of an engine that acts on directories. A missing file is not an error:
+    /// clones share files. `storage`: the engine's own storage, if its data is there.
     ///
     /// # Errors
     /// A file cannot be removed.
@@ -387,13 +391,18 @@ impl Locks {
         }
     }
 
-    fn open_one(&mut self, slot: usize, spec: &FileSpec) -> io::Result<()> {
+    /// `descriptor`: that of the engine, if it has one.
+    fn open_one(&mut self, slot: usize, spec: &FileSpec, descriptor: Option<RawFd>) -> io::Result<()> {
         // Opening a pipe would wait for its other end. A pipe needs no lock: a byte read from it goes to one reader
         // only.
         if spec.kind != FileKind::Pipe {
-            self.files[slot] = match open_as_allowed(&spec.path) {
+            // Another job may have removed the name meanwhile, or made another file of that name. The descriptor is of the
+            // file that is read and written (where /proc is mounted).
+            let opened = descriptor.map(|descriptor| PathBuf::from(format!("/proc/self/fd/{descriptor}")));
+            let opened = opened.and_then(|path| open_as_allowed(&path).ok());
+            self.files[slot] = match opened.map_or_else(|| open_as_allowed(&spec.path), Ok) {
                 Ok(file) => Some(file),
-                // Another job has just removed it, so nobody else can come to it.
+                // Nobody can open it any more.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
                 Err(error) => return Err(error),
             };
@@ -466,7 +475,7 @@ mod tests {
     fn locks(kind: LockFile, path: &Path) -> Locks {
         let mut locks = Locks::new(kind, 1);
         let spec = FileSpec { path: path.to_owned(), kind: FileKind::Regular, size: 0 };
-        locks.open_one(0, &spec).unwrap();
+        locks.open_one(0, &spec, None).unwrap();
         locks
     }
 
@@ -492,7 +501,7 @@ mod tests {
         let files = [tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap()];
         let mut locks = Locks::new(LockFile::Exclusive, 2);
         let spec = |path: &Path| FileSpec { path: path.to_owned(), kind: FileKind::Regular, size: 0 };
-        (0..2).for_each(|slot| locks.open_one(slot, &spec(files[slot].path())).unwrap());
+        (0..2).for_each(|slot| locks.open_one(slot, &spec(files[slot].path()), None).unwrap());
         assert!(!locks.conflicts(1, Direction::Write));
         locks.enter(0, Direction::Write).unwrap();
         assert!(locks.conflicts(1, Direction::Write));
@@ -511,8 +520,8 @@ mod tests {
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
         let mut locks = Locks::new(LockFile::Exclusive, 2);
         let spec = |path: &Path| FileSpec { path: path.to_owned(), kind: FileKind::Pipe, size: 0 };
-        locks.open_one(0, &spec(&path)).unwrap();
-        locks.open_one(1, &spec(Path::new("-"))).unwrap();
+        locks.open_one(0, &spec(&path), None).unwrap();
+        locks.open_one(1, &spec(Path::new("-")), None).unwrap();
         locks.enter(0, Direction::Read).unwrap();
         locks.left(0);
     }

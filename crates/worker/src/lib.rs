@@ -220,17 +220,16 @@ impl Worker<'_> {
         self.wait_for_start(&mut || false);
         files.begin_recording(self.own_clock().now());
         self.enter(Phase::Finishing);
-        self.finish_logs(logs.entries)?;
-        self.finish_recording(&mut files)?;
-        if !self.resolved.passes.unlink {
-            return Ok(());
-        }
+        // One that fails does not keep the others from being done.
+        let finished = [self.finish_logs(logs.entries), self.finish_recording(&mut files)];
         let removed = match self.resolved.files.data {
+            _ if !self.resolved.passes.unlink => Ok(()),
             Data::OwnStorage => creation::own_storage(&self.resolved.creation)
                 .and_then(|mut storage| files.unlink(Some(&mut *storage))),
             Data::LocalFiles | Data::OtherEnd | Data::Nowhere => files.unlink(None),
         };
-        removed.map_err(|error| Stop::new("func=unlink", &error))
+        let removed = removed.map_err(|error| Stop::new("func=unlink", &error));
+        finished.into_iter().chain([removed]).collect()
     }
 
     /// Runs a command of the user and reports where its output is.

@@ -86,7 +86,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     };
     let ended =
         perform::perform(program, setup, &machines, &mut runner, Some(&own.path), asked.has("verify"));
-    drop(own);
+    drop((own, runner));
     kept.end(program, target, ended)
 }
 
@@ -122,7 +122,7 @@ fn on_objects(program: &str, asked: &Asked, mut bucket: Bucket) -> Result<(Strin
     let mut runner = receive_signals()?;
     bucket.begin()?;
     let ended = perform::perform(program, setup, &machines, &mut runner, None, false);
-    drop(bucket);
+    drop((bucket, runner));
     kept.end(program, target, ended)
 }
 

@@ -119,6 +119,11 @@ const FILES: &[Case] = &[
         "--name=j --rw=write --file_append=1 --size=64k --nrfiles=2 --time_based --runtime=60",
     ),
     (Exact, Nothing, "--name=j --rw=randwrite --file_append=1 --size=64k --number_ios=3 --loops=2"),
+    (
+        Exact,
+        Nothing,
+        "--name=j --rw=randwrite --file_append=1 --size=64k --random_distribution=zipf --loops=3",
+    ),
     (Exact, Nothing, "--name=j --filename=/dev/zero --rw=write --file_append=1 --size=64k --loops=2"),
     (Exact, CallsInOrder, "--name=j --filename=ready --number_ios=10"),
     (Exact, Nothing, "--name=j --filename=ready --rw=randread --number_ios=10"),

@@ -405,7 +405,13 @@ fn logs_of_a_hanging_worker_are_kept() {
             "--name=j --ioengine=./hangs.so --size=1g --bs=4k {mode} {logs} --eta=always --output-format=json"
         );
         let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
-        running.wait_until("it hangs", |running| running.output().contains("[r=0KiB/s]"));
+        // (Before it runs, it reads nothing either.)
+        running.wait_until("it hangs", |running| {
+            let output = running.output();
+            let mut statuses = output.split('\r').filter(|status| status.contains("[R(1)]"));
+            statuses.any(|status| !status.contains("[r=0KiB/s]"))
+                && statuses.any(|status| status.contains("[r=0KiB/s]"))
+        });
         let run = insist(running);
         assert_eq!(run.code(), 128, "{run}");
         let run = run.says("func=given up: it hung while it was running, with a read of ");

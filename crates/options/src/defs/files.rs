@@ -258,7 +258,7 @@ pub static CREATION: &[Definition] = &[
     files("create_on_open", Kind::Bool, "Make files when they are first opened, not beforehand")
         .default("0")
         .lands(put!(files.create_on_open, boolean())),
-    files("create_only", Kind::Bool, "Lay out the files and do no I/O")
+    files("create_only", Kind::Bool, "Lay out the files and do no I/O (logs that are asked for are empty)")
         .default("0")
         .lands(put!(files.create_only, boolean())),
     files(

@@ -27,7 +27,7 @@ impl EstimateRules {
         let limit_s = (options.schedule.runtime as f64 + options.schedule.ramp_time as f64) / 1e6;
         EstimateRules {
             limit_s: (options.schedule.runtime > 0).then_some(limit_s),
-            only_time: (options.schedule.time_based && !options.checks_any_pass())
+            only_time: (options.schedule.time_based && !options.checks_any_pass() && !appends(options))
                 || (options.is_replay() && options.replay.read_iolog_chunked),
             ramp_s: options.schedule.ramp_time as f64 / 1e6,
             byte_passes: options.flash_share() * passes,
@@ -38,9 +38,15 @@ impl EstimateRules {
     }
 }
 
+/// Whether all passes are one, which ends with the files ([`Layout::is_appended`](crate::Layout::is_appended), which knows
+/// the files as well).
+fn appends(options: &JobOptions) -> bool {
+    options.extent.file_append && !(options.pattern.rw.is_random() && options.pattern.norandommap)
+}
+
 /// How often the bytes of one pass are moved, and its I/Os done.
 fn passes(options: &JobOptions) -> f64 {
-    let loops = options.schedule.loops as f64;
+    let loops = if appends(options) { 1.0 } else { options.schedule.loops as f64 };
     let in_pairs = options.pattern.rw.writes_what_it_trims();
     let share = if in_pairs { 50 } else { options.mix().map_or(100, |shares| shares[Direction::Write]) };
     let written = f64::from(share) / 100.0;

@@ -136,9 +136,9 @@ prop_compose! {
 
 /// Specs for which there is a fast generator.
 fn simple_spec() -> impl Strategy<Value = Spec> {
-    let parts =
-        (any_spec(), 1u64..9, any::<bool>(), prop::option::of(0u32..=100), any::<bool>(), any::<bool>());
-    parts.prop_map(|(spec, unit, random, percent, cover, own_align)| {
+    let percent = prop::option::of(0u32..=100);
+    let parts = (any_spec(), 1u64..9, any::<bool>(), percent, any::<bool>(), any::<bool>(), any::<bool>());
+    parts.prop_map(|(spec, unit, random, percent, cover, own_align, lfsr)| {
         let size = unit * 512;
         let mut files = spec.files.clone();
         files.truncate(1);
@@ -151,7 +151,7 @@ fn simple_spec() -> impl Strategy<Value = Spec> {
             block_size: PerDirection::all(BlockSize::Fixed(size)),
             align: PerDirection::all(if own_align { 512 } else { size }),
             cover,
-            lfsr: false,
+            lfsr,
             zones: None,
             device_zones: None,
             sequential_skip: 0,
@@ -183,6 +183,7 @@ fn mapped_spec() -> impl Strategy<Value = Spec> {
     (simple_spec(), several_sizes()).prop_map(|(mut spec, (sizes, smallest, largest))| {
         spec.files[0].length += largest;
         Spec {
+            lfsr: false,
             mix: Mix::Single(Direction::Read),
             random_percent: PerDirection::all(100),
             block_size: PerDirection::all(sizes),
@@ -380,7 +381,9 @@ fn common_workloads_are_fast() {
     let mixed = Spec { mix: Mix::ReadWrite(70), ..random(K * K) };
     let sizes = PerDirection::all(BlockSize::Range(4 * K, 64 * K));
     let ranged = Spec { block_size: sizes, ..random(K * K) };
-    for spec in [spec(K * K), random(K * K), mixed, ranged, Spec { cover: false, ..random(K * K) }] {
+    let uniform = Spec { cover: false, ..random(K * K) };
+    let shifted = Spec { lfsr: true, ..random(K * K) };
+    for spec in [spec(K * K), random(K * K), mixed, ranged, uniform, shifted] {
         assert!(fast(&spec).is_some());
     }
     assert!(fast(&files(random(0), 2, K * K)).is_none());

@@ -287,8 +287,8 @@ fn prepare(
         return Ok(Prepared::Locked(None, None));
     }
     let missing: Vec<&Path> = directory.ancestors().take_while(|path| !path.exists()).collect();
-    std::fs::create_dir_all(directory).map_err(told)?;
-    let prepared = prepare_made(site, directory, dataset, description, asked);
+    let made = std::fs::create_dir_all(directory).map_err(told);
+    let prepared = made.and_then(|()| prepare_made(site, directory, dataset, description, asked));
     if prepared.is_err() {
         // A refusal leaves nothing. (One that is not empty any more is somebody else's by now.)
         missing.iter().for_each(|path| drop(std::fs::remove_dir(path)));

@@ -61,7 +61,9 @@ impl Plan {
             (Some(_), _) if asked.has("gpu") => {
                 return Err("--gpu and --compute: both are computing times; give one of them".to_owned());
             }
-            (Some(time), _) if !time.is_empty() && time.bytes().all(|byte| byte.is_ascii_digit()) => {
+            (Some(time), _)
+                if !time.starts_with('-') && time.ends_with(|last: char| last.is_ascii_digit()) =>
+            {
                 return Err(format!("--compute={time}: the unit is missing, such as {time}ms"));
             }
             (Some(time), _) => of_option("compute", time, commands::microseconds(time))?,
