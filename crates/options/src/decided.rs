@@ -7,7 +7,8 @@ use crate::engines::{
 };
 use crate::name::refusal;
 use crate::{
-    BlockSizes, DataPlacement, JobOptions, PatternOptions, Range, ReadWrite, SubmitMode, ZoneMode, registry,
+    BlockSizes, DataPlacement, JobOptions, PatternOptions, RandomDistribution, Range, ReadWrite, SubmitMode,
+    ZoneMode, registry,
 };
 use iolite_types::{BlockSize, Direction, PerDirection};
 use std::fmt;
@@ -272,6 +273,15 @@ impl JobOptions {
         let option = if self.is_set("dataplacement") { "dataplacement" } else { "fdp" };
         let places = self.data_placement.dataplacement != DataPlacement::None && self.pattern.rw.writes();
         places.then_some(option)
+    }
+
+    /// Whether a pass goes on where the last one has ended, at the end of its files (`file_append`): then all passes are one.
+    /// Random I/O without a map, or a walk through strided zones, has no place where it goes on.
+    pub fn passes_go_on(&self) -> bool {
+        let pattern = &self.pattern;
+        let is_even = pattern.random_distribution == RandomDistribution::Random;
+        let has_no_map = pattern.rw.is_random() && (pattern.norandommap || !is_even);
+        self.extent.file_append && !has_no_map && !self.is_replay() && !self.walks_through_zones()
     }
 
     /// Whether the job writes logs of its I/O.

@@ -170,18 +170,11 @@ impl Layout {
         Layout { files: self.files.iter().map(missing).collect(), ..self.clone() }
     }
 
-    /// Whether the passes of this job go on where the last one has ended, and end with the files' regions (`file_append`): a
-    /// pass begins at the end of its files, which are longer by then. Devices have no end that could move, and random
-    /// I/O without a map (or a walk through strided zones) has no place where it goes on.
+    /// Whether all passes of this job are one ([`JobOptions::passes_go_on`]), which ends with the files' regions. Devices have
+    /// no end that could move.
     pub fn is_appended(&self, options: &JobOptions, facets: Facets) -> bool {
-        let pattern = &options.pattern;
-        let is_even = matches!(pattern.random_distribution, RandomDistribution::Random);
-        let has_no_map = pattern.rw.is_random() && (pattern.norandommap || !is_even);
-        options.extent.file_append
+        options.passes_go_on()
             && facets.data != Data::OtherEnd
-            && !options.is_replay()
-            && !options.walks_through_zones()
-            && !has_no_map
             && !self.files.is_empty()
             && self.files.iter().all(|file| file.kind == FileKind::Regular)
     }

@@ -27,7 +27,7 @@ impl EstimateRules {
         let limit_s = (options.schedule.runtime as f64 + options.schedule.ramp_time as f64) / 1e6;
         EstimateRules {
             limit_s: (options.schedule.runtime > 0).then_some(limit_s),
-            only_time: (options.schedule.time_based && !options.checks_any_pass() && !appends(options))
+            only_time: (options.schedule.time_based && !options.checks_any_pass() && !options.passes_go_on())
                 || (options.is_replay() && options.replay.read_iolog_chunked),
             ramp_s: options.schedule.ramp_time as f64 / 1e6,
             byte_passes: options.flash_share() * passes,
@@ -38,15 +38,9 @@ impl EstimateRules {
     }
 }
 
-/// Whether all passes are one, which ends with the files ([`Layout::is_appended`](crate::Layout::is_appended), which knows
-/// the files as well).
-fn appends(options: &JobOptions) -> bool {
-    options.extent.file_append && !(options.pattern.rw.is_random() && options.pattern.norandommap)
-}
-
 /// How often the bytes of one pass are moved, and its I/Os done.
 fn passes(options: &JobOptions) -> f64 {
-    let loops = if appends(options) { 1.0 } else { options.schedule.loops as f64 };
+    let loops = if options.passes_go_on() { 1.0 } else { options.schedule.loops as f64 };
     let in_pairs = options.pattern.rw.writes_what_it_trims();
     let share = if in_pairs { 50 } else { options.mix().map_or(100, |shares| shares[Direction::Write]) };
     let written = f64::from(share) / 100.0;
@@ -72,6 +66,19 @@ mod tests {
         let mut options = JobOptions::default();
         change(&mut options);
         EstimateRules::of(&options)
+    }
+
+    /// (The bytes of such a job's only pass are those of all.)
+    #[test]
+    fn appended_passes_are_one() {
+        let appended =
+            of(|o| (o.extent.file_append, o.schedule.loops, o.schedule.time_based) = (true, 3, true));
+        assert_eq!((appended.byte_passes, appended.only_time), (1.0, false));
+        let none = of(|o| {
+            (o.extent.file_append, o.schedule.loops, o.pattern.norandommap) = (true, 3, true);
+            o.pattern.rw = ReadWrite::RandWrite;
+        });
+        assert_eq!(none.byte_passes, 3.0);
     }
 
     #[test]
