@@ -5,11 +5,12 @@ use crate::common::{Finished, Json, Program, is_root, scratch, words};
 use iolite_testing::skip;
 use iolite_testing::volatile::VolatileDisk;
 use serde_json::Value;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const STAGES: [&str; 4] = ["submit", "queue", "device", "reap"];
 
@@ -113,7 +114,7 @@ fn file_systems_and_strangers_are_told_apart() {
     let stranger =
         "--name=other --filename=mounted/other --direct=1 --rw=randread --size=8m --time_based --runtime=1h";
     let mut stranger = Program::under_test().start(dir.path(), words(&format!("{stranger} --eta=always")));
-    stranger.wait_until("its I/O", |run| run.output().contains(" IOPS][eta"));
+    stranger.wait_until("its I/O", |run| run.output().contains("[r(1)]"));
     for job in
         ["--ioengine=psync", "--ioengine=libaio --iodepth=8", "--ioengine=io_uring --iodepth=8 --thread"]
     {
@@ -176,9 +177,16 @@ fn the_place_of_a_stuck_io_is_told() {
         );
         disk.delay_reads(&[]);
         let mut running = Program::under_test().start(dir.path(), words(&line));
-        running.wait_until("I/O", |run| run.output().contains(" IOPS][eta"));
-        running.signal(libc::SIGUSR1);
-        running.wait_until("a report", |run| run.output().contains("stages, read: where the time went"));
+        running.wait_until("I/O", |run| run.output().contains("[r(1)]"));
+        // The first reports may come before any stages are known.
+        let asked = Cell::new(None::<Instant>);
+        running.wait_until("a report", |run| {
+            if asked.get().is_none_or(|at| at.elapsed() > Duration::from_secs(1)) {
+                run.signal(libc::SIGUSR1);
+                asked.set(Some(Instant::now()));
+            }
+            run.output().contains("stages, read: where the time went")
+        });
         disk.delay_reads(&[Duration::from_secs(9)]);
         running.wait_until("the place", |run| run.output().contains(", in the device]"));
         disk.delay_reads(&[]);

@@ -115,7 +115,7 @@ fn requests_to_a_server_that_has_stopped_are_shown() {
         server.uri()
     );
     let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
-    running.wait_until("I/O", |run| run.output().contains(" IOPS][eta"));
+    running.wait_until("I/O", |run| run.output().contains("[r(1)]"));
     server.signal(libc::SIGSTOP);
     running.wait_until("the ages", |run| {
         run.output().contains("[3 I/Os in flight for more than 5 s, the oldest for ")
