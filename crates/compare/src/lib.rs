@@ -3,9 +3,10 @@
 //!
 //! One run cannot show how much runs vary. So each run gives one value of each figure, no matter how long it was, and
 //! a verdict needs [`FEWEST`] runs per side. Means of logarithms are compared, so a change is a ratio and is the same
-//! in both directions. Its confidence interval is Welch's (`welch.rs`), and the verdict follows from it (`verdict.rs`). All figures with verdicts share one
-//! probability of error, [`ERROR`], in equal parts (Bonferroni). So all verdicts are correct in 95 of 100
-//! comparisons, and a verdict never contradicts its interval, which could happen with a stepwise procedure (Holm's).
+//! in both directions. Its confidence interval is Welch's (`welch.rs`), and the verdict follows from it (`verdict.rs`).
+//! All figures with verdicts share one probability of error, [`ERROR`], in equal parts (Bonferroni). So all verdicts
+//! are correct in 95 of 100 comparisons, and a verdict never contradicts its interval, which could happen with a
+//! stepwise procedure (Holm's).
 //!
 //! `run.rs` reads a run, `likeness.rs` decides whether results are comparable, and `limit.rs` checks limits on
 //! changes. `order.rs` decides the order in which to make runs that will be compared, and `spread.rs` describes how

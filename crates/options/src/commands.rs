@@ -264,7 +264,7 @@ pub fn hint_at(word: &str) -> String {
         AGENT => Some("server"),
         _ => run_options::ALL.iter().map(|option| option.name).find(|name| *name == word),
     };
-    // (A subcommand is the first word; behind "help", say, it is none.)
+    // A subcommand has to be the first word, which this one is not (`iolite help keys`).
     let known = ALL.iter().find(|command| command.name == word);
     let meant = known.map(|command| format!("iolite {} --help", command.name));
     let meant = meant.or_else(|| option.map(|option| format!("iolite --{option}")));

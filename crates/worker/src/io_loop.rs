@@ -513,9 +513,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         self.commit();
         let mut stamp = self.common.flight.fresh_stamp;
         loop {
-            let min = self.common.rules.complete_min.min(self.common.flight.count);
-            let max = self.common.rules.complete_max.max(min);
-            self.reap_between(min, max, std::mem::take(&mut stamp));
+            self.reap_after(std::mem::take(&mut stamp), self.common.rules.complete_min);
             if self.common.flight.count <= self.common.rules.low.min(self.common.flight.limit - 1)
                 || self.common.end.failure.is_some()
             {
@@ -530,14 +528,20 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     /// Reaps completions: at least `min` (0 = do not wait), at most as many as the job's rules allow.
     #[inline(always)]
     fn reap(&mut self, min: u32) {
-        let min = min.min(self.common.flight.count);
-        let max = self.common.rules.complete_max.max(min);
-        self.reap_between(min, max, 0);
+        self.reap_after(0, min);
     }
 
-    /// The same, at least and at most so many. `fresh` is the stamp of a commit just before; 0 = none.
+    /// The same, after a commit with this stamp; 0 = there was none just before.
     #[inline(always)]
-    fn reap_between(&mut self, min: u32, max: u32, fresh: u64) {
+    fn reap_after(&mut self, stamp: u64, min: u32) {
+        let min = min.min(self.common.flight.count);
+        let max = self.common.rules.complete_max.max(min);
+        self.reap_between(min, max, stamp);
+    }
+
+    /// The same, at least and at most so many.
+    #[inline(always)]
+    fn reap_between(&mut self, min: u32, max: u32, stamp: u64) {
         self.common.flight.fresh_stamp = 0;
         let timeout = if FULL { self.common.patience() } else { None };
         if let Err(errno) =
@@ -546,7 +550,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             self.common.fail(Failure { errno, attempt: None, missed: None });
         }
         if !self.common.flight.done.is_empty() {
-            self.count_done(if E::COMPLETES_IN_COMMIT && !FULL { fresh } else { 0 });
+            self.count_done(if E::COMPLETES_IN_COMMIT && !FULL { stamp } else { 0 });
         } else if min > 0 {
             self.nothing_came();
         }

@@ -114,6 +114,7 @@ impl Worker<'_> {
         let name = &self.resolved.name;
         let what = match self.resolved.zones {
             Some(_) => "no zone had anything to read, room to write, or data to trim",
+            None if self.resolved.passes.is_only_one => "it was at the end of its files (file_append)",
             None => "a pass found nothing to do",
         };
         let text = format!("{name}: ended before its runtime: {what}");

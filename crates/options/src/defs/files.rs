@@ -101,7 +101,7 @@ pub static SIZES: &[Definition] = &[
             job.extent.filesize = Some(ranges_as_one(given)?);
             Ok(())
         }),
-    files("file_append", Kind::Bool, "Start at the end of each file")
+    files("file_append", Kind::Bool, "Start at the end of each file; passes go on there, up to the size")
         .default("0")
         .lands(put!(extent.file_append, boolean())),
     files("offset", Kind::Size, "Where in each file the I/O starts, in bytes or percent")

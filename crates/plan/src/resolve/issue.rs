@@ -252,7 +252,7 @@ pub struct PassRules {
     pub loops: u64,
     /// Passes are repeated until the time is over, whatever `loops` is.
     pub time_based: bool,
-    /// The first pass leaves nothing to do for a second one: files become longer with it, and it ends with them
+    /// There is one pass, whatever `loops` and `time_based` are: it ends when its files have their whole size
     /// (`file_append`).
     pub is_only_one: bool,
     /// Files stay open between passes.

@@ -179,7 +179,13 @@ pub fn run(program: &str, asked: &Asked, target: &str) -> Result<Outcome, String
     let mut _lock = None;
     let rest;
     if let Some(directory) = &site.directory {
-        match prepare(&site, directory, &dataset, &description, asked)? {
+        let missing: Vec<&Path> = directory.ancestors().take_while(|path| !path.exists()).collect();
+        let prepared = prepare(&site, directory, &dataset, &description, asked);
+        if prepared.is_err() {
+            // A refusal leaves no directories. (Only empty ones can be removed.)
+            missing.iter().for_each(|path| drop(std::fs::remove_dir(path)));
+        }
+        match prepared? {
             Prepared::Complete(answer) => return Ok(Outcome::Said(answer)),
             Prepared::Locked(lock, files) => (_lock, rest) = (lock, files),
         }
@@ -281,31 +287,12 @@ fn prepare(
     description: &Value,
     asked: &Asked,
 ) -> Result<Prepared, String> {
-    let is_shown = asked.has("show-job");
+    let (resumes, is_shown) = (asked.has("resume"), asked.has("show-job"));
     let told = |error: std::io::Error| format!("{}: {}", site.name, iolite_types::describe_error(&error));
     if is_shown && !directory.exists() {
         return Ok(Prepared::Locked(None, None));
     }
-    let missing: Vec<&Path> = directory.ancestors().take_while(|path| !path.exists()).collect();
-    let made = std::fs::create_dir_all(directory).map_err(told);
-    let prepared = made.and_then(|()| prepare_made(site, directory, dataset, description, asked));
-    if prepared.is_err() {
-        // A refusal leaves nothing. (One that is not empty any more is somebody else's by now.)
-        missing.iter().for_each(|path| drop(std::fs::remove_dir(path)));
-    }
-    prepared
-}
-
-/// The same for a directory that is there.
-fn prepare_made(
-    site: &Site,
-    directory: &Path,
-    dataset: &Dataset,
-    description: &Value,
-    asked: &Asked,
-) -> Result<Prepared, String> {
-    let (resumes, is_shown) = (asked.has("resume"), asked.has("show-job"));
-    let told = |error: std::io::Error| format!("{}: {}", site.name, iolite_types::describe_error(&error));
+    std::fs::create_dir_all(directory).map_err(told)?;
     let complete = |value: &Value| {
         if !Dataset::of(value).is_ok_and(|there| there == *dataset) {
             return Err(format!(
